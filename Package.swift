@@ -260,7 +260,7 @@ let package = Package(
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: [
-                "Lockbox", "LockboxImport", "LockboxUserDefaults", "Clibsodium",
+                "Lockbox", "LockboxImport", "LockboxTesting", "LockboxUserDefaults", "Clibsodium",
                 .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
             ],
             path: "Proofs/TestProcess",

@@ -64,15 +64,10 @@ private func value(_ input: [UInt8]) {
     record += [UInt8](repeating: 0, count: AEAD.tagLength)
     record.withUnsafeMutableBytes { record in
         let header = try! ItemHeader(UnsafeRawBufferPointer(record))
-        ItemEnvelope.seal(
-            record,
-            from: start,
-            to: record.count,
-            header: header,
-            id: id,
-            key: try! keyring.key(.classKey(.whenUnlocked), epoch: 1),
-            .value
-        )
+        let key = try! keyring.key(.classKey(.whenUnlocked), epoch: 1)
+        let context = ItemEnvelope.context(header, id)
+        let boxKey = BoxKey(key: key, personal: .value, context: context)
+        ItemEnvelope.seal(record, start..<record.count, with: boxKey)
         let value = try? ItemEnvelope.openValue(record, id: id, keyring: keyring, now: .distantPast)
         precondition((value?.data.count ?? 0) <= input.count)
     }
@@ -105,8 +100,7 @@ private func open(_ record: [UInt8]) throws -> Keybag {
 /// Input that parses is written again as the same bytes.
 private func slot(_ input: [UInt8]) {
     input.withUnsafeBytes { bytes in
-        var cost = ByteReader(bytes)
-        _ = try? PasscodeCost(&cost)
+        _ = try? PasscodeCost(input)
         var reader = ByteReader(bytes)
         guard let slot = try? KeybagSlot(&reader) else { return }
         var output = [UInt8](repeating: 0, count: slot.length)
@@ -148,19 +142,9 @@ private func sharedUnlock(_ input: [UInt8]) {
     precondition(sharedUnlock(in: record) == nil)
     precondition(sharedUnlock(in: input) == nil)
     let data = record[..<header] + withUnsafeBytes(of: UInt32(7).littleEndian, Array.init)
-    record.withUnsafeMutableBytes { record in
-        Array(data).withUnsafeBytes { data in
-            withUnsafeBytes(of: keybag.storeID) {
-                let box = UnsafeMutableRawBufferPointer(rebasing: record[header...])
-                SealedBox.seal(
-                    box,
-                    authenticating: data,
-                    context: $0,
-                    key: deviceKey,
-                    personal: .sharedUnlock
-                )
-            }
-        }
+    let boxKey = BoxKey(key: deviceKey, personal: .sharedUnlock, context: keybag.storeID.bytes)
+    record.withUnsafeMutableBytes {
+        SealedBox.seal($0.part(header...), authenticating: Array(data), with: boxKey)
     }
     guard let unlock = sharedUnlock(in: record) else { return }
     precondition(unlock.level == .unlocked && (unlock.deadline == 0 || unlock.deadline > 1))

@@ -77,15 +77,17 @@ struct AttackedCall: Decodable {
         var kernel = KernelKeyring()
         if withoutKernel == true { kernel.fault = { ENOSYS } }
         return EncryptedFileBackend(
-            storage: FileStorage(directory: directory),
-            deviceKey: deviceKey.map { .file($0) } ?? .stored,
-            requires: StoreRequirements(
-                protection: protection.flatMap(StoreRequirements.Protection.init(rawValue:)) ?? .none,
-                minimumAccessibility: minimumClass.flatMap(Accessibility.init(rawValue:)),
-                identity: identity
-            ),
-            kernel: kernel,
-            seen: SeenGeneration(kernel: kernel, name: Self.generations)
+            KeyStore(
+                storage: FileStorage(directory: directory),
+                deviceKey: deviceKey.map { .file($0) } ?? .stored,
+                requires: StoreRequirements(
+                    protection: protection.flatMap(StoreRequirements.Protection.init(rawValue:)) ?? .none,
+                    minimumAccessibility: minimumClass.flatMap(Accessibility.init(rawValue:)),
+                    identity: identity
+                ),
+                kernel: kernel,
+                seen: SeenGeneration(kernel: kernel, name: Self.generations)
+            )
         )
     }
 

@@ -52,7 +52,7 @@ struct RefreshWorker: Sendable {
         if engine.hasPrefix("files:") {
             // Longer than anybody is stopped while he has the lock.
             let storage = FileStorage(
-                directory: String(engine.dropFirst(6)),
+                StoreLocation(String(engine.dropFirst(6))),
                 calls: SystemCalls(fault: { call in
                     if RefreshFaults.calls.contains(call) { faults.pass() }
                     return nil

@@ -30,14 +30,14 @@ let prefix = "com.example.process"
 
 func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -> Lockbox {
     // On a machine that is busy enough, twenty processes may wait longer than users should.
-    let storage = FileStorage(directory: directory, calls: calls, lockTimeout: .seconds(300))
+    let storage = FileStorage(StoreLocation(directory), calls: calls, lockTimeout: .seconds(300))
     return try Lockbox(keyPrefix: prefix, backend: backend(on: storage))
 }
 
 /// The kernel takes all copies of a folder for one store, so each has a memory of its own there.
 func backend(on storage: FileStorage) -> EncryptedFileBackend {
     let seen = SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(storage.directory)")
-    return SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring(), seen: seen)
+    return SealedBackend(KeyStore(storage: storage, deviceKey: .stored, seen: seen))
 }
 
 /// Dies before its nth call that changes the disk: the calls in between leave it as it is. Proofs/KillMatrix tries them all.
@@ -101,7 +101,7 @@ case "die" where arguments.count == 5:
 
 case "die-in" where arguments.count >= 4:
     let last = Int(arguments[2])!
-    let storage = FileStorage(directory: arguments[1], calls: dying(before: last))
+    let storage = FileStorage(StoreLocation(arguments[1]), calls: dying(before: last))
     try run(arguments[3], Array(arguments[4...]), backend(on: storage), arguments[1])
 
 case "memory" where arguments.count == 3:

@@ -190,7 +190,7 @@ import Lockbox
         // A recovery code costs no Argon2id.
         let code = RecoveryCode()
         try store.backend().setUp(recovery: code, items: .everyClass)
-        let method = RecoveryCodeUnlock(.value(code.text))
+        let method = SecretUnlock.recoveryCode(.value(code.text))
         let intact = try readBytes(store.keybag)
         try rewrite { _ in }
         try store.backend().unlock(with: method)

@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// The keys on a storage without locks, as in a cluster.
 @Suite struct SharedStoreTests {
@@ -67,11 +68,9 @@ import Lockbox
     @Test func aReadNoticesWhatAnotherMachineHasChanged() throws {
         let records = InMemoryStorage()
         func machine(_ storage: SharedStorage) -> SealedBackend {
-            SealedBackend(
-                storage: storage,
-                deviceKey: .bytes([UInt8](repeating: 7, count: 32)),
-                kernel: KernelKeyring { EPERM }
-            )
+            let deviceKey = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
+            let kernel = KernelKeyring { EPERM }
+            return SealedBackend(KeyStore(storage: storage, deviceKey: deviceKey, kernel: kernel))
         }
         let storage = SharedStorage(wrapped: records)
         let (one, other) = (machine(SharedStorage(wrapped: records)), machine(storage))

@@ -4,6 +4,7 @@ import Foundation
 @testable import LockboxAge
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// A store for `history`: its items, and what is done to it as a whole. Another engine is another type of this, and a case in
 /// ``historyEngine(_:defect:delays:failures:)``.
@@ -70,7 +71,7 @@ private let sharedMemory = InMemoryStorage()
 /// The default backend: encrypted files in a folder.
 private func filesHistoryEngine(directory: String, _ calls: SystemCalls) -> any HistoryEngine {
     let storage = FileStorage(
-        directory: directory,
+        StoreLocation(directory),
         calls: calls,
         // Longer than the coordinator stops anybody, and waits for anybody.
         lockTimeout: .seconds(120),

@@ -74,12 +74,9 @@ struct Folder {
     func backend(_ calls: SystemCalls = SystemCalls(), deviceKey: DeviceKeySource = killableSource)
         -> EncryptedFileBackend
     {
-        EncryptedFileBackend(
-            storage: FileStorage(directory: store, calls: calls),
-            deviceKey: deviceKey,
-            kernel: KernelKeyring(),
-            seen: SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(store)")
-        )
+        let seen = SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(store)")
+        let storage = FileStorage(StoreLocation(store), calls: calls)
+        return EncryptedFileBackend(KeyStore(storage: storage, deviceKey: deviceKey, seen: seen))
     }
 
     /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.
@@ -167,7 +164,9 @@ extension EncryptedFileBackend {
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
         let record = try recordName(of: key)
         return try RecordID(name: record.name).flatMap {
-            try header(of: ItemRecord(name: record, id: $0)).map { ($0.accessibility, $0.epoch) }
+            try header(of: ItemRecord(name: record, id: $0)).map { found in
+                (found.header.accessibility, found.header.epoch)
+            }
         }
     }
 

@@ -29,7 +29,7 @@ let limitsValue = Data((0..<256).map { UInt8($0) })
 func backend(_ directory: String, _ calls: SystemCalls = SystemCalls(), timeout: Int) -> EncryptedFileBackend
 {
     SealedBackend(
-        storage: FileStorage(directory: directory, calls: calls, lockTimeout: .seconds(timeout))
+        storage: FileStorage(StoreLocation(directory), calls: calls, lockTimeout: .seconds(timeout))
     )
 }
 

@@ -46,7 +46,9 @@ extension SealedBackend {
                     next = (part.count, .max)
                     keyring = try keyStore.currentKeyring()
                 }
-            } catch let error as LockboxError where error.dependsOnKeys {
+            } catch let error as LockboxError
+                where [.interactionNotAllowed, .passcodeNotSet].contains(error.code)
+            {
                 // Another process may have set or removed a passcode since the keybag was read.
                 let current = try keyStore.currentKeyring()
                 if current === keyring { throw error }
@@ -62,7 +64,7 @@ extension SealedBackend {
         _ decide: (ItemRecord, Keyring) throws -> ItemEdit.Change
     ) throws {
         try withoutActuallyEscaping(decide) { decide in
-            try commitEdits(records.map { ItemEdit(record: $0, decision: .custom(decide)) }, with: keyring)
+            try commitEdits(records.map { ItemEdit(record: $0, decide: decide) }, with: keyring)
         }
     }
 
@@ -76,11 +78,8 @@ extension SealedBackend {
         var (ahead, most): (ArraySlice<ItemEdit>, Int) = ([], 16)
         while part.count < edits.count, part.count == 0 || length < maximumLength {
             if ahead.isEmpty { ahead = try readTogether(edits.dropFirst(part.count), most: &most) }
-            var edit = ahead.removeFirst()
-            if edit.needsMetadata, edit.record.contents == nil {
-                edit.record.contents = try beginning(of: edit.record.name)
-            }
-            guard case .replace(let expected, let item) = try decide(edit, keyring) else {
+            let edit = ahead.removeFirst()
+            guard case .replace(let expected, let item) = try edit.decide(edit.record, keyring) else {
                 part.count += 1
                 continue
             }
@@ -103,13 +102,9 @@ extension SealedBackend {
 
     // MARK: Decisions
 
-    private func decide(_ edit: ItemEdit, _ keyring: Keyring) throws -> ItemEdit.Change {
-        switch edit.decision {
-        case .write(let changes, let key):
-            try decideWrite(edit.record, keyring, of: changes, to: key)
-        case .remove: .replace(nil, with: nil)
-        case .removeReadable(let now): try decideRemoval(edit.record, keyring, at: now)
-        case .custom(let decide): try decide(edit.record, keyring)
+    func edit(_ changes: ItemChanges, to key: ItemKey, _ keyring: Keyring) -> ItemEdit {
+        ItemEdit(record: itemRecord(of: key, keyring)) { [self] in
+            try decideWrite($0, $1, of: changes, to: key)
         }
     }
 
@@ -132,7 +127,8 @@ extension SealedBackend {
         return .replace(old.revision, with: StoredItem(key: key, value: value, checked: attributes))
     }
 
-    private func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
+    /// Of an item that can be read.
+    func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
         -> ItemEdit.Change
     {
         let revision = try openItem(record, keyring, at: now).revision
@@ -154,16 +150,6 @@ extension SealedBackend {
     public func synchronize(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
         try storage.synchronize(namespace(of: prefix, keyring))
-    }
-}
-
-extension LockboxError {
-    /// Whether the operation could succeed with other keys.
-    fileprivate var dependsOnKeys: Bool {
-        switch self {
-        case .interactionNotAllowed, .passcodeNotSet: true
-        default: false
-        }
     }
 }
 
@@ -200,12 +186,7 @@ extension SealedBackend {
     func readTogether(_ edits: ArraySlice<ItemEdit>, most: inout Int) throws -> ArraySlice<ItemEdit> {
         guard storage.limits.isTransactional, edits.count > 1 else { return edits }
         let edits = edits.prefix(most)
-        let found: [RecordName: Record]
-        do {
-            found = try storage.read(edits.map(\.record.name), maximum: ItemEnvelope.maximumLength)
-        } catch let error as LockboxError where error.code == .corrupt {
-            return edits
-        }
+        guard let found = try readIfWhole(edits.map(\.record.name)) else { return edits }
         let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
         most = max(1, (4 << 20) / max(1, length))
         return ArraySlice(
@@ -215,26 +196,6 @@ extension SealedBackend {
                 return edit
             }
         )
-    }
-
-    /// Reads as much of a record as its metadata takes. Returns nil if it is damaged: what is wrong shows when it is read again.
-    func beginning(of record: RecordName) throws -> KnownContents? {
-        func read(atLeast minimum: Int) throws -> (record: Record, isCut: Bool)? {
-            try storage.read(record, atLeast: minimum, maximum: ItemEnvelope.maximumLength) {
-                (
-                    Record(bytes: Array($0.bytes), revision: $0.revision),
-                    !ItemHeader.containsMetadata($0.bytes)
-                )
-            }
-        }
-        do {
-            // Most metadata is in the first bytes that are read in any case.
-            var found = try read(atLeast: 0)
-            if found?.isCut == true { found = try read(atLeast: ItemEnvelope.maximumMetadataEnd) }
-            return found.map { .present($0.record) } ?? .absent
-        } catch let error as LockboxError where error.code == .corrupt {
-            return nil
-        }
     }
 
     /// Reads a record and the keybag as of one instant, if other machines may change both. So revoked keys, and a store that
@@ -247,16 +208,18 @@ extension SealedBackend {
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
         guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
         let keybag = KeyStore.keybagRecord
-        let found: [RecordName: Record]
-        do {
-            found = try storage.read([keybag, record.name], maximum: ItemEnvelope.maximumLength)
-        } catch let error as LockboxError where error.code == .corrupt {
-            return false
-        }
+        guard let found = try readIfWhole([keybag, record.name]) else { return false }
         record.contents = found[record.name].map(KnownContents.present) ?? .absent
         let isUnchanged = found[keybag]?.revision == keyring.revision
         if !isUnchanged { keyring = try keyStore.currentKeyring() }
         return true
+    }
+
+    /// Returns nil if one of the records is too long.
+    private func readIfWhole(_ records: [RecordName]) throws -> [RecordName: Record]? {
+        do { return try storage.read(records, maximum: ItemEnvelope.maximumLength) } catch let error
+            as LockboxError where error.code == .corrupt
+        { return nil }
     }
 
     /// Reads one record, unless its contents are known. Returns nil if it does not exist.
@@ -281,29 +244,14 @@ extension SealedBackend {
 /// An item's record that is to be changed, and how.
 struct ItemEdit {
     var record: ItemRecord
-    let decision: Decision
-
-    /// The change of the record.
-    enum Decision {
-        case write(ItemChanges, to: ItemKey)
-        /// Whatever is there.
-        case remove
-        /// An item that can be read.
-        case removeReadable(now: Date)
-        /// The closure's result.
-        case custom((ItemRecord, Keyring) throws -> Change)
-    }
+    /// Called again whenever another writer has changed the record.
+    let decide: (ItemRecord, Keyring) throws -> Change
 
     enum Change {
         case keep
         /// The revision that the decision is based on, or nil if it does not matter what is there; and the item to store, or
         /// nil to remove it.
         case replace(RecordRevision?, with: StoredItem?)
-    }
-
-    /// Whether the decision needs the old item's attributes, and not its value.
-    var needsMetadata: Bool {
-        if case .write(let changes, _) = decision { changes.value != nil } else { false }
     }
 }
 

@@ -67,7 +67,7 @@ extension SealedBackend {
         }
         if !batch.isEmpty { try importBatch() }
         // Whoever wrote these items may have been killed before they were durable.
-        try state.unchanged.sorted().forEach(storage.synchronize)
+        if !isDryRun { try state.unchanged.sorted().forEach(storage.synchronize) }
         return state.report
     }
 
@@ -100,7 +100,9 @@ extension SealedBackend {
 
     /// - Throws: ``LockboxError`` if the item must not be written, or is locked, or if there must not be one.
     private func check(_ item: StoredItem, _ keyring: Keyring?, _ state: inout Import) throws {
-        guard let keyring else { return try checkClass(of: item) }
+        guard let keyring else {
+            return try checkIsAllowed(item.attributes.accessibility, for: item.key, in: nil)
+        }
         let record = itemRecord(of: item.key, keyring)
         let place = try place(record, keyring, of: item, state)
         switch (place.state, state.policy) {
@@ -111,15 +113,9 @@ extension SealedBackend {
         }
         let accessibility = place.item.attributes.accessibility
         if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
-        try checkClass(of: place.item)
+        try checkIsAllowed(accessibility, for: item.key, in: nil)
         // The storage's limit is less than the format's: only a trial tells whether it fits.
         if item.value.data.count > maximumValueSize { _ = try seal(place.item, into: record, with: keyring) }
-    }
-
-    /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
-    private func checkClass(of item: StoredItem) throws {
-        guard let reason = refusal(of: item.attributes.accessibility, for: item.key) else { return }
-        throw LockboxError.requirementNotMet(record: ItemKey.location(ofKey: item.key.key), reason: reason)
     }
 
     /// The place of a backup's item in the store.
@@ -179,7 +175,7 @@ extension SealedBackend {
         var bytes = [UInt8](repeating: 0, count: ItemHeader.length)
         let count = bytes.withUnsafeMutableBytes { LockboxPlatform.read(file, $0.baseAddress!, $0.count) }
         guard count == bytes.count else { return nil }
-        return bytes.withUnsafeMutableBytes { ItemHeader.classAndEpoch(of: $0)?.0 }
+        return bytes.withUnsafeMutableBytes { ItemHeader.beginning(of: $0)?.accessibility }
     }
 
     /// Makes room for the backup's item. The bytes are kept, because they may be whole.
@@ -200,6 +196,37 @@ extension SealedBackend {
         case failed(LockboxError)
     }
 
+    private func outcome(_ item: StoredItem, _ record: ItemRecord, in found: InStore, _ state: Import) throws
+        -> Imported
+    {
+        switch (found, state.policy) {
+        case (.same, _): .unchanged
+        case (.other, .keep): .kept
+        case (.unreadable(let error), _): .failed(error)
+        case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
+        case (.absent, _): state.unreadable[record.name] == nil ? .added : .replaced
+        case (.other, .replace), (.damaged, _): .replaced
+        }
+    }
+
+    private func note(
+        _ imported: Imported,
+        of item: StoredItem,
+        _ record: ItemRecord,
+        _ state: inout Import
+    ) throws {
+        switch imported {
+        case .added: state.report.addedKeys.append(item.key)
+        case .replaced: state.report.replacedKeys.append(item.key)
+        case .unchanged:
+            state.report.unchangedCount += 1
+            if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
+        case .kept: state.report.keptKeys.append(item.key)
+        case .failed(let error):
+            state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
+        }
+    }
+
     private func preview(_ items: [StoredItem], _ state: inout Import) throws {
         let keyring = try keyStore.keyring(creating: false)
         for item in items {
@@ -208,14 +235,11 @@ extension SealedBackend {
                 continue
             }
             let record = itemRecord(of: item.key, keyring)
-            switch (try place(record, keyring, of: item, state).state, state.policy) {
-            case (.same, _): state.report.unchangedCount += 1
-            case (.other, .keep): state.report.keptKeys.append(item.key)
-            case (.absent, _): state.report.addedKeys.append(item.key)
-            case (.unreadable(let error), _) where !error.isInTheWay:
-                state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
-            case (.other, _), (.damaged, _), (.unreadable, _): state.report.replacedKeys.append(item.key)
-            }
+            let found = try place(record, keyring, of: item, state).state
+            var imported = try outcome(item, record, in: found, state)
+            // It would be set aside.
+            if case .failed(let error) = imported, error.isInTheWay { imported = .replaced }
+            try note(imported, of: item, record, &state)
         }
     }
 
@@ -235,32 +259,15 @@ extension SealedBackend {
         try changeItems(records, with: keyring) { record, keyring in
             guard let item = byName[record.name] else { return .keep }
             let place = try place(record, keyring, of: item, begun)
-            switch (place.state, begun.policy) {
-            case (.same, _): imported[record.name] = .unchanged
-            case (.other, .keep): imported[record.name] = .kept
-            case (.unreadable(let error), _): imported[record.name] = .failed(error)
-            case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
-            case (.absent, _) where begun.unreadable[record.name] == nil:
-                imported[record.name] = .added
-                return .replace(place.revision, with: place.item)
-            case (.other, .replace), (.damaged, _), (.absent, _):
-                imported[record.name] = .replaced
-                return .replace(place.revision, with: place.item)
+            let outcome = try outcome(item, record, in: place.state, begun)
+            imported[record.name] = outcome
+            switch outcome {
+            case .added, .replaced: return .replace(place.revision, with: place.item)
+            case .unchanged, .kept, .failed: return .keep
             }
-            return .keep
         }
         for (record, item) in zip(records, items) {
-            switch imported[record.name] {
-            case .added: state.report.addedKeys.append(item.key)
-            case .replaced: state.report.replacedKeys.append(item.key)
-            case .unchanged:
-                state.report.unchangedCount += 1
-                if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
-            case .kept: state.report.keptKeys.append(item.key)
-            case .failed(let error):
-                state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
-            case nil: break
-            }
+            if let imported = imported[record.name] { try note(imported, of: item, record, &state) }
         }
     }
 }

@@ -46,22 +46,18 @@ extension SealedBackend {
                 report.add(.foreign, namespace, reason: "the folder does not belong to this store")
                 continue
             }
-            do { found.append(try itemsToVerify(in: namespace, &report)) } catch let error as LockboxError {
+            do {
+                let items = try items(in: namespace) { name in
+                    let location = storage.location(of: RecordName(namespace: namespace, name: name))
+                    report.add(.foreign, location, reason: "it is not an item")
+                }
+                found.append(items)
+            } catch let error as LockboxError {
                 if error.isOfWholeStore(notOf: namespace) { throw error }
                 report.add(error, namespace)
             }
         }
         return found
-    }
-
-    private func itemsToVerify(in namespace: String, _ report: inout VerifyReport) throws -> ItemRecords {
-        var items = ItemRecords(namespace: namespace)
-        try storage.forEachName(in: namespace, waitingForCommits: false) { name in
-            if let id = RecordID(name: name) { return items.ids.append(id) }
-            let record = RecordName(namespace: namespace, name: name)
-            report.add(.foreign, storage.location(of: record), reason: "it is not an item")
-        }
-        return items
     }
 
     private func verifyItem(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
@@ -94,7 +90,7 @@ extension SealedBackend {
     private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
         do {
             return try storage.read(record, atLeast: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
-                ItemHeader.storeID($0.bytes).map { $0 != keyring.storeID } ?? false
+                ItemHeader.beginning(of: $0.bytes).map { $0.storeID != keyring.storeID } ?? false
             } ?? false
         } catch is LockboxError {
             return false

@@ -230,7 +230,7 @@ extension SealedBackend {
         let location = storage.location(of: item.name)
         var epoch: UInt32?
         do {
-            epoch = try header(of: item)?.epoch
+            epoch = try header(of: item)?.header.epoch
             // Nil also if it was removed after it was listed.
             guard epoch != keyring.epoch, try metadata(item, keyring) != nil, let epoch else { return nil }
             let error = LockboxError.corrupt(

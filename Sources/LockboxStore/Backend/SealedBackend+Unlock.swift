@@ -51,7 +51,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try keyStore.unlock(PasscodeUnlock(passcode), scope: scope, timeout: timeout)
+        try keyStore.unlock(.passcode(passcode), scope: scope, timeout: timeout)
     }
 
     /// Unlocks the store with a recovery code, a key, or hardware.
@@ -237,9 +237,12 @@ extension SealedBackend {
     ) throws -> RotationReport {
         let typed = try confirmation.withBytes { try RecoveryCode(typed: $0) }
         if !typed.isSame(as: code) { throw LockboxError.wrongPasscode }
-        let method = RecoveryCodeUnlock(known: code)
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keyStore.addSlot(method, label: label, opensAllClasses: true)
+        let hasNewDeviceKey = try keyStore.addSlot(
+            .recoveryCode(known: code),
+            label: label,
+            opensAllClasses: true
+        )
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 

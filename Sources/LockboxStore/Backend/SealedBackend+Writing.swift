@@ -6,8 +6,7 @@ extension SealedBackend {
     /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         let keyring = try keyring(orNotFound: key, creating: changes.createsItem)
-        let edit = ItemEdit(record: itemRecord(of: key, keyring), decision: .write(changes, to: key))
-        try commitEdits([edit], with: keyring)
+        try commitEdits([edit(changes, to: key, keyring)], with: keyring)
     }
 
     /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
@@ -21,11 +20,10 @@ extension SealedBackend {
         let edits = operations.map { operation in
             let record = itemRecord(of: operation.key, keyring)
             switch operation {
-            case .write(let changes, let key):
-                return ItemEdit(record: record, decision: .write(changes, to: key))
-            case .remove: return ItemEdit(record: record, decision: .remove)
+            case .write(let changes, let key): return edit(changes, to: key, keyring)
+            case .remove: return ItemEdit(record: record) { _, _ in .replace(nil, with: nil) }
             case .removeReadable(_, let now):
-                return ItemEdit(record: record, decision: .removeReadable(now: now))
+                return ItemEdit(record: record) { [self] in try decideRemoval($0, $1, at: now) }
             }
         }
         try commitEdits(edits, with: keyring)
@@ -105,7 +103,7 @@ extension SealedBackend {
         try changeItems(records, with: keyStore.currentKeyring()) { record, keyring in
             resealed.remove(record.name)
             let found = try withRecord(record, keyring, atLeast: .max) {
-                let (revision, epoch) = ($0.revision, ItemHeader.classAndEpoch(of: $0.bytes)?.1)
+                let (revision, epoch) = ($0.revision, ItemHeader.beginning(of: $0.bytes)?.epoch)
                 return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil), epoch, revision)
             }
             // Checked only after the item has been opened, because a damaged header can name any epoch.
@@ -123,8 +121,9 @@ extension SealedBackend {
         guard found.isRefusedUnread else { return found }
         // Its revision, and then once more, as another writer may have replaced it meanwhile.
         let revision = try storage.revision(of: record.name, maximum: .max)
-        let again = try existingIfRead(record, keyring, at: now)
-        return again.isRefusedUnread ? ExistingItem(again.state, revision) : again
+        var again = try existingIfRead(record, keyring, at: now)
+        if again.isRefusedUnread { again.revision = revision }
+        return again
     }
 
     private func existingIfRead(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
@@ -133,13 +132,14 @@ extension SealedBackend {
         var revision = RecordRevision.absent
         do {
             guard let old = try metadata(record, keyring, whenRead: { revision = $0.revision }) else {
-                return ExistingItem(.absent, .absent)
+                return ExistingItem(revision: .absent)
             }
-            if old.attributes.isExpired(at: now) { return ExistingItem(.expired, revision) }
-            return ExistingItem(.present(old.attributes), revision)
+            let isExpired = old.attributes.isExpired(at: now)
+            let attributes = isExpired ? nil : old.attributes
+            return ExistingItem(attributes: attributes, isExpired: isExpired, revision: revision)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
-            return ExistingItem(.damaged(error), revision)
+            return ExistingItem(damage: error, revision: revision)
         }
     }
 }
@@ -173,7 +173,7 @@ extension SealedBackend {
     /// Removes every item with a prefix.
     public func removeAll(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
-        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .remove }
+        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .replace(nil, with: nil) }
     }
 
     /// Removes the expired items with a prefix, and returns their number.
@@ -187,7 +187,7 @@ extension SealedBackend {
             do {
                 let old = try existingItem(item, keyring, at: now)
                 if let damage = old.damage { throw damage }
-                return old.isExpired ? .removeIfUnchanged(old.revision) : .keep
+                return old.isExpired ? .replace(old.revision, with: nil) : .keep
             } catch let error as LockboxError {
                 let item = try unreadableItem(item, error: error)
                 passed[item.record] = item
@@ -209,15 +209,14 @@ extension SealedBackend {
             }
             guard let items else { continue }
             try removeInBatches(items) { item in
-                guard let header = try? header(of: item), header.accessibility == accessibility else {
-                    return .keep
-                }
+                guard let (header, revision) = try? header(of: item), header.accessibility == accessibility
+                else { return .keep }
                 // Another process may have created a key of this class again, and used it.
                 let isOpenable = try keyStore.currentKeyring().holds(
                     .classKey(accessibility),
                     epoch: header.epoch
                 )
-                return isOpenable ? .keep : .removeIfUnchanged(header.revision)
+                return isOpenable ? .keep : .replace(revision, with: nil)
             }
         }
     }
@@ -226,9 +225,10 @@ extension SealedBackend {
     private static var removalBatch: Int { 250 }
 
     @discardableResult
-    private func removeInBatches(_ items: ItemRecords, _ choose: (ItemRecord) throws -> RemovalChoice) throws
-        -> Int
-    {
+    private func removeInBatches(
+        _ items: ItemRecords,
+        _ choose: (ItemRecord) throws -> ItemEdit.Change
+    ) throws -> Int {
         if items.isEmpty {
             try storage.synchronize(items.namespace)
             try keyStore.checkIsThere()
@@ -242,9 +242,10 @@ extension SealedBackend {
     }
 
     /// Chooses again if one of the items has been changed meanwhile.
-    private func removeBatch(_ items: Slice<ItemRecords>, _ choose: (ItemRecord) throws -> RemovalChoice)
-        throws -> Int
-    {
+    private func removeBatch(
+        _ items: Slice<ItemRecords>,
+        _ choose: (ItemRecord) throws -> ItemEdit.Change
+    ) throws -> Int {
         var lock: (any StorageLock)?
         defer { lock?.release() }
         var conflicts = ConflictLimit()
@@ -252,11 +253,8 @@ extension SealedBackend {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
             for item in items {
-                switch try choose(item) {
-                case .keep: continue
-                case .remove: break
-                case .removeIfUnchanged(let revision): expected[item.name] = revision
-                }
+                guard case .replace(let revision, _) = try choose(item) else { continue }
+                expected[item.name] = revision
                 changes.append(.remove(item.name))
             }
             if changes.isEmpty { return 0 }
@@ -269,42 +267,16 @@ extension SealedBackend {
     }
 }
 
-/// The way to treat an item.
-private enum RemovalChoice {
-    case keep, remove
-    case removeIfUnchanged(RecordRevision)
-}
-
 /// The state of a record before a write.
 struct ExistingItem {
-    enum State {
-        case absent
-        case expired
-        case present(ItemAttributes)
-        /// Exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
-        case damaged(LockboxError)
-    }
+    /// Nil if there is no item, or none that counts.
+    var attributes: ItemAttributes?
+    /// Set if it exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
+    var damage: LockboxError?
+    var isExpired = false
+    var revision: RecordRevision
 
-    let state: State
-    let revision: RecordRevision
-
-    init(_ state: State, _ revision: RecordRevision) {
-        self.state = state
-        self.revision = revision
-    }
-
-    var exists: Bool {
-        switch state {
-        case .absent, .expired: false
-        case .present, .damaged: true
-        }
-    }
-
-    var isExpired: Bool { if case .expired = state { true } else { false } }
-
-    var attributes: ItemAttributes? { if case .present(let attributes) = state { attributes } else { nil } }
-
-    var damage: LockboxError? { if case .damaged(let error) = state { error } else { nil } }
+    var exists: Bool { attributes != nil || damage != nil }
 
     /// The storage refused the record before its bytes were read, usually because it is too long. Its revision is not known.
     var isRefusedUnread: Bool { damage != nil && revision == .absent }

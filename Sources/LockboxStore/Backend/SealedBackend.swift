@@ -10,7 +10,7 @@ public import LockboxPlatform
 /// removed while they are locked.
 public final class SealedBackend: LockboxBackend {
     /// Stores the records.
-    @_spi(Extensions) public let storage: any RecordStorage
+    @_spi(Extensions) public var storage: any RecordStorage { keyStore.storage }
 
     let keyStore: KeyStore
     private let namespaces = Protected<(key: SecretKey?, names: [String: String])>((nil, [:]))
@@ -28,27 +28,10 @@ public final class SealedBackend: LockboxBackend {
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) {
-        self.init(storage: storage, deviceKey: deviceKey, requires: requirements, kernel: KernelKeyring())
+        self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements))
     }
 
-    init(
-        storage: any RecordStorage,
-        deviceKey: DeviceKeySource,
-        requires requirements: StoreRequirements = StoreRequirements(),
-        kernel: KernelKeyring,
-        seen: SeenGeneration? = nil,
-        counter: (any GenerationCounter)? = nil
-    ) {
-        self.storage = storage
-        keyStore = KeyStore(
-            storage: storage,
-            deviceKey: deviceKey,
-            requirements: requirements,
-            kernel: kernel,
-            seen: seen,
-            counter: counter
-        )
-    }
+    init(_ keyStore: KeyStore) { self.keyStore = keyStore }
 
     // MARK: Reading
 
@@ -150,7 +133,7 @@ public final class SealedBackend: LockboxBackend {
             var record = itemRecord(of: key, keyring)
             let didReadKeybag = try readBesideKeybag(&record, &keyring)
             let found = try withRecord(record, keyring, atLeast: .max) { contents, id, keyring in
-                if let accessibility = ItemHeader.classAndEpoch(of: contents.bytes)?.0 {
+                if let accessibility = ItemHeader.beginning(of: contents.bytes)?.accessibility {
                     try checkIsAllowed(accessibility, for: key, in: record)
                 }
                 return try open(contents, id, keyring)
@@ -175,7 +158,7 @@ public final class SealedBackend: LockboxBackend {
     ) throws -> Result? {
         do {
             return try withContents(of: record, atLeast: minimum) { contents in
-                if let epoch = ItemHeader.classAndEpoch(of: contents.bytes)?.1 {
+                if let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch {
                     try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
                 }
                 return try open(contents, record.id, keyring)
@@ -198,17 +181,16 @@ public final class SealedBackend: LockboxBackend {
         }
     }
 
+    /// - Parameter record: If nil, the error names the key.
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
-    func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord) throws {
-        guard let reason = refusal(of: accessibility, for: key) else { return }
-        throw LockboxError.requirementNotMet(record: storage.location(of: record.name), reason: reason)
-    }
-
-    func refusal(of accessibility: Accessibility, for key: ItemKey) -> String? {
+    func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord?) throws {
         guard let minimum = keyStore.requirements.minimumAccessibility,
             !ItemKey.isReserved(prefix: key.prefix), accessibility.protection < minimum.protection
-        else { return nil }
-        return "its class is \(accessibility); this program requires at least \(minimum)"
+        else { return }
+        throw LockboxError.requirementNotMet(
+            record: record.map { storage.location(of: $0.name) } ?? ItemKey.location(ofKey: key.key),
+            reason: "its class is \(accessibility); this program requires at least \(minimum)"
+        )
     }
 
     /// The store's own records are exempt, as the class keeps them out of backups.
@@ -303,18 +285,11 @@ public final class SealedBackend: LockboxBackend {
         return UnreadableItem(key: key, record: record.name.path, location: location, error: error)
     }
 
-    /// The class and the epoch in an item's header, or nil if the header is malformed or the item absent.
-    func header(of record: ItemRecord) throws -> (
-        accessibility: Accessibility, epoch: UInt32, revision: RecordRevision
-    )? {
+    /// Returns an item's header and revision, or nil if the header is malformed or the item absent.
+    func header(of record: ItemRecord) throws -> (header: ItemHeader, revision: RecordRevision)? {
         try withContents(of: record, atLeast: ItemHeader.length) { contents in
-            ItemHeader.classAndEpoch(of: contents.bytes).map { ($0, $1, contents.revision) }
+            ItemHeader.beginning(of: contents.bytes).map { ($0, contents.revision) }
         } ?? nil
-    }
-
-    /// Returns the name of an item's record, existing or not. Creates the store if there is none.
-    func recordName(of key: ItemKey) throws -> RecordName {
-        itemRecord(of: key, try keyStore.currentKeyring(creating: true)).name
     }
 
     /// Returns how errors refer to the record of an item, or `nil` if there is no store.
@@ -355,11 +330,15 @@ public final class SealedBackend: LockboxBackend {
         )
     }
 
-    /// Returns the namespace's items, damaged ones included. Files that are not items are left out.
-    func items(in namespace: String, waitingForCommits: Bool = false) throws -> ItemRecords {
+    /// Returns the namespace's items, damaged ones included. Files that are not items are passed to `others`.
+    func items(
+        in namespace: String,
+        waitingForCommits: Bool = false,
+        others: (String) -> Void = { _ in }
+    ) throws -> ItemRecords {
         var items = ItemRecords(namespace: namespace)
         try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits) { name in
-            if let id = RecordID(name: name) { items.ids.append(id) }
+            if let id = RecordID(name: name) { items.ids.append(id) } else { others(name) }
         }
         return items
     }
@@ -396,13 +375,8 @@ extension SealedBackend {
         counter: (any GenerationCounter)? = nil,
         lockTimeout: Duration = .seconds(30)
     ) {
-        self.init(
-            storage: FileStorage(directory: directory, lockTimeout: lockTimeout),
-            deviceKey: deviceKey,
-            requires: requirements,
-            kernel: KernelKeyring(),
-            counter: counter
-        )
+        let storage = FileStorage(directory: directory, lockTimeout: lockTimeout)
+        self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements, counter: counter))
     }
 
     /// The user's store, shared by all programs like a login keychain.

@@ -24,8 +24,7 @@ package struct AtomicFile: ~Copyable {
 
     /// Standard output in the place of a file. It is whole at once, and what it becomes is not synchronized.
     package init(standardOutput calls: SystemCalls) throws(LockboxError) {
-        let copy = dup(STDOUT_FILENO)
-        file = CInt(try check(copy < 0 ? -Int(errno) : Int(copy), "dup", "-"))
+        file = CInt(try check(errnoIfNegative(dup(STDOUT_FILENO)), "dup", "-"))
         (destination, temporary) = ("-", "standard output")
         self.calls = calls
         isFinished = true
@@ -53,8 +52,7 @@ package struct AtomicFile: ~Copyable {
         throws(LockboxError)
     {
         if status.st_uid != geteuid() || status.st_gid != getegid() {
-            let result = fchown(file, status.st_uid, status.st_gid)
-            try check(result < 0 ? -Int(errno) : 0, "chown", path)
+            try check(errnoIfNegative(fchown(file, status.st_uid, status.st_gid)), "chown", path)
         }
         try check(calls.chmod(file, mode: status.st_mode & 0o7777), "chmod", path)
     }

@@ -97,10 +97,8 @@ final class Directory: Sendable {
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
-        let result = calls.open(name, at: descriptor, O_RDONLY)
-        if result == -Int(ENOENT) { return nil }
         do {
-            let file = CInt(try checkOpened(result, name))
+            guard let file = try open(name) else { return nil }
             defer { calls.close(file) }
             let size = Int(try checkedStatus(of: file, name).st_size)
             guard size <= maximum else {
@@ -111,8 +109,7 @@ final class Directory: Sendable {
                 if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
                     throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
                 }
-                let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-                return try body(RecordContents(bytes: bytes, length: size))
+                return try body(RecordContents(bytes: buffer.part(..<count), length: size))
             }
         } catch let error as LockboxError {
             throw error.ofReading(filePath(name))
@@ -128,11 +125,15 @@ final class Directory: Sendable {
         return true
     }
 
+    /// Opens a file to read it. Returns nil if it does not exist.
+    func open(_ name: String) throws(LockboxError) -> CInt? {
+        let result = calls.open(name, at: descriptor, O_RDONLY)
+        return result == -Int(ENOENT) ? nil : CInt(try checkOpened(result, name))
+    }
+
     /// Throws if the file exists and is not safe to use.
     func checkFile(_ name: String) throws(LockboxError) {
-        let result = calls.open(name, at: descriptor, O_RDONLY)
-        if result == -Int(ENOENT) { return }
-        let file = CInt(try checkOpened(result, name))
+        guard let file = try open(name) else { return }
         defer { calls.close(file) }
         _ = try checkedStatus(of: file, name)
     }

@@ -48,20 +48,6 @@ import LockboxPlatform
         self.init(StoreLocation(directory), lockTimeout: lockTimeout, isForOneMachine: isForOneMachine)
     }
 
-    convenience init(
-        directory: String,
-        calls: SystemCalls,
-        lockTimeout: Duration = .seconds(30),
-        isForOneMachine: Bool = false
-    ) {
-        self.init(
-            StoreLocation(directory),
-            calls: calls,
-            lockTimeout: lockTimeout,
-            isForOneMachine: isForOneMachine
-        )
-    }
-
     init(
         _ location: StoreLocation,
         calls: SystemCalls = SystemCalls(),
@@ -216,16 +202,7 @@ import LockboxPlatform
         if let refusal = folders.location.refusal { throw refusal }
         // The store's folder can be moved, and with it the folders `items` and the namespace's.
         let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
-        try watch.start { event in
-            report(
-                event.map {
-                    switch $0 {
-                    case .entries(let names): .records(names)
-                    case .everything: .everything
-                    }
-                }
-            )
-        }
+        try watch.start(report)
         return { watch.cancel() }
     }
 

@@ -100,32 +100,26 @@ final class LockFile: Sendable {
 
     private let directory: Directory
     private let descriptor: CInt
-    private let identity: FileIdentity?
+    private let identity: FileIdentity
     /// Whether nobody had released the lock yet when the file was opened.
     let isNew: Bool
     private var calls: SystemCalls { directory.calls }
     private var path: String { directory.filePath(Self.name) }
 
-    private init(_ directory: Directory, _ descriptor: CInt, _ identity: FileIdentity?, isNew: Bool) {
-        self.directory = directory
-        self.descriptor = descriptor
-        self.identity = identity
-        self.isNew = isNew
-    }
-
     deinit { calls.close(descriptor) }
 
     /// Opens the file to take the lock. Creates it if it does not exist.
-    convenience init(_ directory: Directory) throws(LockboxError) {
+    init(_ directory: Directory) throws(LockboxError) {
         let calls = directory.calls
         let result = calls.open(Self.name, at: directory.descriptor, O_RDWR | O_CREAT, mode: 0o600)
-        let descriptor = CInt(try directory.checkOpened(result, Self.name))
+        descriptor = CInt(try directory.checkOpened(result, Self.name))
         do {
             let status = try directory.checkedStatus(of: descriptor, Self.name)
             if status.st_mode & 0o600 != 0o600 {  // made under a umask that takes it from ourselves
                 try check(calls.chmod(descriptor, mode: 0o600), "chmod", directory.filePath(Self.name))
             }
-            self.init(directory, descriptor, FileIdentity(status), isNew: status.st_size == 0)
+            (identity, isNew) = (FileIdentity(status), status.st_size == 0)
+            self.directory = directory
         } catch {
             calls.close(descriptor)
             throw error
@@ -165,10 +159,12 @@ final class LockFile: Sendable {
 
     // MARK: The change count
 
-    func count() throws(LockboxError) -> UInt64 {
+    func count() throws(LockboxError) -> UInt64 { try Self.count(in: descriptor, directory) }
+
+    private static func count(in file: CInt, _ directory: Directory) throws(LockboxError) -> UInt64 {
         var count: UInt64 = 0
-        let result = withUnsafeMutableBytes(of: &count) { calls.read(descriptor, into: $0, at: 0) }
-        try check(result, "read", path)
+        let result = withUnsafeMutableBytes(of: &count) { directory.calls.read(file, into: $0, at: 0) }
+        try check(result, "read", directory.filePath(name))
         return UInt64(littleEndian: count)
     }
 
@@ -179,10 +175,9 @@ final class LockFile: Sendable {
 
     /// Returns a folder's change count, or 0 if its lock has never been taken.
     static func count(of directory: Directory) throws(LockboxError) -> UInt64 {
-        let result = directory.calls.open(name, at: directory.descriptor, O_RDONLY)
-        if result == -Int(ENOENT) { return 0 }
-        let descriptor = CInt(try directory.checkOpened(result, name))
-        return try LockFile(directory, descriptor, nil, isNew: false).count()
+        guard let descriptor = try directory.open(name) else { return 0 }
+        defer { directory.calls.close(descriptor) }
+        return try count(in: descriptor, directory)
     }
 }
 

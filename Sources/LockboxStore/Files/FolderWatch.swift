@@ -6,13 +6,6 @@ import LockboxPlatform
 ///
 /// Also watches the folders above it, so that it notices when one of them is created, moved or replaced.
 package final class FolderWatch: Sendable {
-    package enum Event: Sendable, Equatable {
-        /// Entries with these names were created, replaced or removed.
-        case entries(Set<String>)
-        /// Anything may have changed.
-        case everything
-    }
-
     /// The folder, after the folders above it that are watched too.
     private let paths: [String]
     private let stop: CInt
@@ -37,28 +30,32 @@ package final class FolderWatch: Sendable {
 
     /// Begins to watch, and reports in a thread of its own until ``cancel()`` is called. Nothing is reported
     /// after a failure.
-    package func start(_ report: @escaping @Sendable (Result<Event, any Error>) -> Void) throws(LockboxError)
-    {
+    package func start(
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) {
         let watches = try Watches(paths)
         try detachThread {
             do { try self.run(watches, report) } catch { report(.failure(error)) }
         }
     }
 
-    private func run(_ first: Watches, _ report: (Result<Event, any Error>) -> Void) throws(LockboxError) {
+    private func run(
+        _ first: Watches,
+        _ report: (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) {
         var watches = first
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
         defer { buffer.deallocate() }
         while true {
             let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
             guard try Self.checked(length, "poll", path: paths[paths.count - 1]) > 0 else { return }
-            guard let names = watches.names(UnsafeRawBufferPointer(rebasing: buffer[..<length])) else {
+            guard let names = watches.names(UnsafeRawBufferPointer(buffer.part(..<length))) else {
                 // New watches first: what changes before them is what this report is about.
                 watches = try Watches(paths)
                 report(.success(.everything))
                 continue
             }
-            if !names.isEmpty { report(.success(.entries(names))) }
+            if !names.isEmpty { report(.success(.records(names))) }
         }
     }
 

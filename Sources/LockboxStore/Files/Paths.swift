@@ -131,6 +131,19 @@ package struct FileIdentity: Equatable {
     }
 }
 
+/// A file as it was when it was looked at.
+struct FileState: Equatable {
+    private let identity: FileIdentity
+    private let size: off_t
+    private let modified: [Int]
+
+    init(_ status: stat) {
+        let time = modificationTime(status)
+        (identity, size) = (FileIdentity(status), status.st_size)
+        modified = [Int(time.tv_sec), Int(time.tv_nsec)]
+    }
+}
+
 /// The folder of a store.
 struct StoreLocation: Sendable {
     /// An absolute path. If no store can be there, what was given.

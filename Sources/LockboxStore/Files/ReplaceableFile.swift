@@ -47,7 +47,9 @@ public struct ReplaceableFile {
         try check(calls.fstat(file, &status), "fstat", destination)
         try Self.checkCanBeReplaced(file, status, destination)
         let bytes = try Self.read(file, Int(status.st_size), destination, calls)
-        guard try Self.isUnchanged(destination, since: status, calls) else {
+        var now = stat()
+        try check(calls.stat(destination, at: SystemCalls.currentDirectory, &now), "stat", destination)
+        guard FileState(now) == FileState(status) else {
             throw LockboxError.storageFailure(operation: "read", path: destination, errno: EBUSY)
         }
         (self.path, self.bytes, self.status, self.calls) = (destination, bytes, status, calls)
@@ -103,17 +105,6 @@ public struct ReplaceableFile {
                 nil
             }
         if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
-    }
-
-    private static func isUnchanged(_ path: String, since before: stat, _ calls: SystemCalls)
-        throws(LockboxError)
-        -> Bool
-    {
-        var now = stat()
-        try check(calls.stat(path, at: SystemCalls.currentDirectory, &now), "stat", path)
-        let (time, timeBefore) = (modificationTime(now), modificationTime(before))
-        return FileIdentity(now) == FileIdentity(before) && now.st_size == before.st_size
-            && time.tv_sec == timeBefore.tv_sec && time.tv_nsec == timeBefore.tv_nsec
     }
 
     private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls)

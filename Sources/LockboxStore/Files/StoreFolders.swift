@@ -68,23 +68,25 @@ final class StoreFolders: Sendable {
                 last = open
                 continue
             }
-            if id == .root, let refusal = location.refusal { throw refusal }
-            if id == .root, creating {
-                try checkPlace()
-                try makeParents(of: directory)
-            }
-            let opened = try Directory.open(
-                id == .root ? directory : id.name,
-                at: last?.descriptor ?? SystemCalls.currentDirectory,
-                path: last.map { "\($0.path)/\(id.name)" } ?? directory,
-                calls: calls,
-                creating: creating
-            )
+            let opened =
+                if let last { try last.directory(id.name, creating: creating) } else {
+                    try openRoot(creating: creating)
+                }
             guard let opened else { return nil }
             if id == .root, sharesLocks(opened.isOnFUSE) { try? AbandonedFiles.sweep(opened) }
             last = remember(opened, as: id)
         }
         return last
+    }
+
+    private func openRoot(creating: Bool) throws(LockboxError) -> Directory? {
+        if let refusal = location.refusal { throw refusal }
+        if creating {
+            try checkPlace()
+            try makeParents(of: directory)
+        }
+        let parent = SystemCalls.currentDirectory
+        return try Directory.open(directory, at: parent, path: directory, calls: calls, creating: creating)
     }
 
     /// Returns an open folder to write to. Creates it if it does not exist.
@@ -99,15 +101,7 @@ final class StoreFolders: Sendable {
     /// Returns the root without removing leftovers, so that they can be reported.
     func rootAsItIs() throws(LockboxError) -> Directory? {
         if let root = state.withLock({ $0.open[.root] }) { return root }
-        if let refusal = location.refusal { throw refusal }
-        let root = try Directory.open(
-            directory,
-            at: SystemCalls.currentDirectory,
-            path: directory,
-            calls: calls,
-            creating: false
-        )
-        guard let root else { return nil }
+        guard let root = try openRoot(creating: false) else { return nil }
         state.withLock { $0.isUnswept = true }
         return remember(root, as: .root)
     }

@@ -180,8 +180,7 @@ extension SystemCalls {
     {
         var offset = 0
         while offset < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[offset...])
-            let count = try check(read(file, into: rest), "read", path())
+            let count = try check(read(file, into: buffer.part(offset...)), "read", path())
             if count == 0 { break }
             offset += count
         }
@@ -193,8 +192,7 @@ extension SystemCalls {
     {
         var offset = 0
         while offset < bytes.count {
-            let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-            offset += try check(write(file, rest), "write", path())
+            offset += try check(write(file, bytes.part(offset...)), "write", path())
         }
     }
 }
@@ -207,6 +205,9 @@ package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -
     if result >= 0 { return result }
     throw LockboxError.storageFailure(operation: operation, path: path(), errno: CInt(-result))
 }
+
+/// Returns the result of a call of the C library as ``SystemCalls`` does.
+func errnoIfNegative(_ result: some SignedInteger) -> Int { result < 0 ? -Int(errno) : Int(result) }
 
 /// The names in a folder, stored compactly because there may be a million.
 package struct NameList: Sequence {

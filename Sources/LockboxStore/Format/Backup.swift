@@ -22,7 +22,7 @@ struct BackupReader: ~Copyable {
         // authenticated.
         let descriptor =
             path == "-" ? dup(STDIN_FILENO) : LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-        let opened = CInt(try check(descriptor < 0 ? -Int(errno) : Int(descriptor), "open", path))
+        let opened = CInt(try check(errnoIfNegative(descriptor), "open", path))
         let position = lseek(opened, 0, SEEK_CUR)
         let isPipe = position < 0 && errno == ESPIPE
         defer { if isPipe { calls.close(opened) } }
@@ -67,14 +67,14 @@ struct BackupReader: ~Copyable {
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)`` and
     ///   other errors of damaged files.
     mutating func read(_ body: (StoredItem) throws -> Void) throws {
-        try check(lseek(file, start, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+        try rewind()
         do {
             var lines = BackupLines()
             var hashes: [UInt8] = []
             var decryptor = try AgeDecryptor(identities) { [file, calls, path, verified] buffer in
                 let count = try calls.readAll(file, into: buffer, path: path)
                 var hash = SHA256()
-                hash.add(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                hash.add(UnsafeRawBufferPointer(buffer.part(..<count)))
                 let digest = hash.finished()
                 if !verified.isEmpty, !verified.dropFirst(hashes.count).starts(with: digest) {
                     throw BackupError.damaged(
@@ -110,9 +110,11 @@ struct BackupReader: ~Copyable {
 }
 
 extension BackupReader {
+    private func rewind() throws { try check(errnoIfNegative(lseek(file, start, SEEK_SET)), "lseek", path) }
+
     private func beginning() throws -> ArraySlice<UInt8> {
         var bytes = [UInt8](repeating: 0, count: 64)
-        try check(lseek(file, start, SEEK_SET) < 0 ? -Int(errno) : 0, "lseek", path)
+        try rewind()
         let read = try bytes.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
         return bytes[..<read]
     }
@@ -197,25 +199,12 @@ struct BackupEncryptor {
 
 /// Where a backup is going.
 enum BackupFile {
-    /// An earlier backup, as it was when it was looked at.
-    struct Found: Equatable {
-        private let identity: FileIdentity
-        private let size: off_t
-        private let modified: [Int]
-
-        fileprivate init(_ status: stat) {
-            let time = modificationTime(status)
-            (identity, size) = (FileIdentity(status), status.st_size)
-            modified = [Int(time.tv_sec), Int(time.tv_nsec)]
-        }
-    }
-
     /// Returns the earlier backup at the path, or nil if there is none. Keeps a mistyped path from overwriting a keybag
     /// or a device.
     ///
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
-    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> Found? {
+    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> FileState? {
         let path = try Path.absolute(path)
         var status = stat()
         guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return nil }
@@ -233,7 +222,7 @@ enum BackupFile {
         let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
         if count == 0 { return nil }
         guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
-        return Found(status)
+        return FileState(status)
     }
 
     /// Runs `body` while others who put backups into the folder wait.
@@ -252,10 +241,7 @@ enum BackupFile {
 
 /// A backup that another one is about to replace: what it has and the new one lacks so far.
 struct EarlierBackup {
-    private struct Dates {
-        let created: Date
-        let modified: Date
-    }
+    private typealias Dates = (created: Date, modified: Date)
 
     private let path: String
     private let calls: SystemCalls
@@ -277,7 +263,7 @@ struct EarlierBackup {
         var items: [ItemKey: Dates] = [:]
         try reader.read { item in
             if item.attributes.isExpired(at: today) { return }
-            items[item.key] = Dates(created: item.attributes.created, modified: item.attributes.modified)
+            items[item.key] = (item.attributes.created, item.attributes.modified)
         }
         return items
     }

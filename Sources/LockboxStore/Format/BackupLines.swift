@@ -212,28 +212,13 @@ enum BackupDate {
         }
         var (time, parts) = (time_t(seconds) + epoch, tm())
         gmtime_r(&time, &parts)
-        var text = Array("\"0000-00-00T00:00:00".utf8)
-        write(Int(parts.tm_year) + 1900, &text, before: 5)
-        for (number, end) in [
-            (parts.tm_mon + 1, 8), (parts.tm_mday, 11), (parts.tm_hour, 14), (parts.tm_min, 17),
-            (parts.tm_sec, 20),
-        ] {
-            write(Int(number), &text, before: end)
+        func padded(_ number: CInt, _ length: Int = 2) -> String {
+            String(repeating: "0", count: length - "\(number)".utf8.count) + "\(number)"
         }
-        if nanoseconds > 0 {
-            text += ".000000000".utf8
-            write(Int(nanoseconds), &text, before: text.count)
-        }
-        return text + "Z\"".utf8
-    }
-
-    private static func write(_ number: Int, _ text: inout [UInt8], before end: Int) {
-        var (number, index) = (number, end)
-        while number > 0 {
-            index -= 1
-            text[index] += UInt8(number % 10)
-            number /= 10
-        }
+        let day = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
+        let clock = "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec))"
+        let fraction = nanoseconds > 0 ? ".\(padded(CInt(nanoseconds), 9))" : ""
+        return Array("\"\(day)T\(clock)\(fraction)Z\"".utf8)
     }
 
     /// The beginning of 2001, in seconds since that of 1970.

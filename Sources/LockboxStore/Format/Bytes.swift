@@ -21,8 +21,10 @@ struct ByteReader {
     mutating func readBytes(_ count: Int) -> UnsafeRawBufferPointer? {
         guard count >= 0, remaining >= count else { return nil }
         defer { offset += count }
-        return UnsafeRawBufferPointer(rebasing: buffer[offset..<(offset + count)])
+        return buffer.part(offset..<(offset + count))
     }
+
+    mutating func readID() -> SIMD16<UInt8>? { readBytes(16)?.loadUnaligned(as: SIMD16<UInt8>.self) }
 
     mutating func readText(_ count: Int) -> String? {
         guard let bytes = readBytes(count) else { return nil }
@@ -37,6 +39,24 @@ struct ByteReader {
         guard let start = bytes.baseAddress, let first = bytes.first else { return true }
         return first == 0 && memcmp(start, start + 1, bytes.count - 1) == 0
     }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Returns some of the bytes, counted from 0.
+    func part(_ range: some RangeExpression<Int>) -> UnsafeRawBufferPointer { .init(rebasing: self[range]) }
+
+    /// For functions of C. There must be bytes.
+    var start: UnsafePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Returns some of the bytes, counted from 0.
+    func part(_ range: some RangeExpression<Int>) -> UnsafeMutableRawBufferPointer {
+        .init(rebasing: self[range])
+    }
+
+    /// For functions of C. There must be bytes.
+    var start: UnsafeMutablePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
 }
 
 /// Writes a record's fields in order. Integers are little-endian.
@@ -55,11 +75,17 @@ struct ByteWriter {
     mutating func write(_ value: Double) { write(value.bitPattern) }
 
     mutating func write(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + bytes.count)]).copyMemory(
-            from: bytes
-        )
+        buffer.part(offset...).copyMemory(from: bytes)
         offset += bytes.count
     }
+
+    mutating func write(_ bytes: [UInt8]) { bytes.withUnsafeBytes { write($0) } }
+
+    mutating func write(_ key: SecretKey) { key.withBytes { write($0) } }
+
+    mutating func write(_ id: StoreID) { withUnsafeBytes(of: id) { write($0) } }
+
+    mutating func write(_ id: RecordID) { id.withBytes { write($0) } }
 
     mutating func write(_ text: String) {
         var text = text

@@ -33,6 +33,7 @@ enum ItemEnvelope {
             storeID: keyring.storeID
         )
         let length = header.valueStart + SealedBox.overhead + ItemValue.length(item.value)
+        let context = context(header, id)
 
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             let record = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: length)
@@ -41,44 +42,22 @@ enum ItemEnvelope {
             header.write(to: &writer)
             writer.skip(SealedBox.prefixLength)
             metadata.write(to: &writer)
-            seal(
-                record,
-                from: ItemHeader.length,
-                to: header.metadataEnd,
-                header: header,
-                id: id,
-                key: metadataKey,
-                .metadata
-            )
-            ItemMACs(header, id, keyring).write(to: record, item.attributes.origin)
+            let metadataBox = BoxKey(key: metadataKey, personal: .metadata, context: context)
+            seal(record, ItemHeader.length..<header.metadataEnd, with: metadataBox)
+            ItemMACs(header: header, id: id, keyring: keyring).write(to: record, item.attributes.origin)
 
             writer = ByteWriter(record)
             writer.skip(header.valueStart + SealedBox.prefixLength)
             ItemValue.write(item.value, expires: item.attributes.expires, to: &writer)
-            seal(record, from: header.valueStart, to: length, header: header, id: id, key: valueKey, .value)
+            let valueBox = BoxKey(key: valueKey, personal: .value, context: context)
+            seal(record, header.valueStart..<length, with: valueBox)
             count = length
         }
     }
 
-    /// Seals the box between two offsets, authenticating everything before it.
-    static func seal(
-        _ record: UnsafeMutableRawBufferPointer,
-        from start: Int,
-        to end: Int,
-        header: ItemHeader,
-        id: RecordID,
-        key: SecretKey,
-        _ personal: Personal
-    ) {
-        withContext(header, id) { context in
-            SealedBox.seal(
-                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
-                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
-                context: context,
-                key: key,
-                personal: personal
-            )
-        }
+    /// Seals a part of a record, authenticating everything before it.
+    static func seal(_ record: UnsafeMutableRawBufferPointer, _ part: Range<Int>, with key: BoxKey) {
+        SealedBox.seal(record.part(part), authenticating: Array(record[..<part.lowerBound]), with: key)
     }
 
     // MARK: Opening
@@ -91,15 +70,9 @@ enum ItemEnvelope {
         now: Date?
     ) throws -> ArchivedValue? {
         let header = try header(of: record, keyring)
-        let plaintext = try open(
-            record,
-            from: header.valueStart,
-            to: record.count,
-            header: header,
-            id: id,
-            key: try keyring.key(.classKey(header.accessibility), epoch: header.epoch),
-            .value
-        )
+        let key = try keyring.key(.classKey(header.accessibility), epoch: header.epoch)
+        let boxKey = BoxKey(key: key, personal: .value, context: context(header, id))
+        let plaintext = try open(record, from: header.valueStart, to: record.count, with: boxKey)
         defer { Sodium.wipe(plaintext) }
         return try ItemValue.read(UnsafeRawBufferPointer(plaintext), now: now)
     }
@@ -114,16 +87,10 @@ enum ItemEnvelope {
         keyring: Keyring
     ) throws -> ItemMetadata {
         let header = try header(of: record, keyring)
-        let origin = try ItemMACs(header, id, keyring).check(record)
-        let plaintext = try open(
-            record,
-            from: ItemHeader.length,
-            to: header.metadataEnd,
-            header: header,
-            id: id,
-            key: try keyring.key(.metadata, epoch: header.epoch),
-            .metadata
-        )
+        let origin = try ItemMACs(header: header, id: id, keyring: keyring).check(record)
+        let key = try keyring.key(.metadata, epoch: header.epoch)
+        let boxKey = BoxKey(key: key, personal: .metadata, context: context(header, id))
+        let plaintext = try open(record, from: ItemHeader.length, to: header.metadataEnd, with: boxKey)
         defer { Sodium.wipe(plaintext) }
         var metadata = try ItemMetadata(
             UnsafeRawBufferPointer(plaintext),
@@ -160,38 +127,26 @@ enum ItemEnvelope {
         _ record: UnsafeMutableRawBufferPointer,
         from start: Int,
         to end: Int,
-        header: ItemHeader,
-        id: RecordID,
-        key: SecretKey,
-        _ personal: Personal
+        with key: BoxKey
     ) throws(RecordError) -> UnsafeMutableRawBufferPointer {
         guard end - start >= SealedBox.overhead else { throw .malformed("it is cut short") }
-        let plaintext = withContext(header, id) { context in
-            SealedBox.open(
-                UnsafeMutableRawBufferPointer(rebasing: record[start..<end]),
-                authenticating: UnsafeRawBufferPointer(rebasing: record[..<start]),
-                context: context,
-                key: key,
-                personal: personal
-            )
+        let box = record.part(start..<end)
+        guard let plaintext = SealedBox.open(box, authenticating: Array(record[..<start]), with: key) else {
+            throw .notAuthentic
         }
-        guard let plaintext else { throw .notAuthentic }
         return plaintext
     }
 
-    /// Calls `body` with the context: store ID, class, epoch, item ID. 53 bytes.
-    private static func withContext<Result>(
-        _ header: ItemHeader,
-        _ id: RecordID,
-        _ body: (UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        withUnsafeTemporaryAllocation(byteCount: 16 + 1 + 4 + RecordID.length, alignment: 8) { context in
-            var writer = ByteWriter(context)
-            withUnsafeBytes(of: header.storeID) { writer.write($0) }
+    /// Store ID, class, epoch, item ID: 53 bytes.
+    static func context(_ header: ItemHeader, _ id: RecordID) -> [UInt8] {
+        let length = 16 + 1 + 4 + RecordID.length
+        return [UInt8](unsafeUninitializedCapacity: length) { context, count in
+            var writer = ByteWriter(UnsafeMutableRawBufferPointer(start: context.baseAddress, count: length))
+            writer.write(header.storeID)
             writer.write(header.accessibility.number)
             writer.write(header.epoch)
-            id.withBytes { writer.write($0) }
-            return body(UnsafeRawBufferPointer(context))
+            writer.write(id)
+            count = length
         }
     }
 }
@@ -218,22 +173,26 @@ struct ItemHeader: Equatable {
         writer.skip(1)
         writer.write(epoch)
         writer.write(UInt32(metadataLength))
-        withUnsafeBytes(of: storeID) { writer.write($0) }
+        writer.write(storeID)
     }
 }
 
 extension ItemHeader {
     init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
+        try self.init(beginning: record)
+        guard ItemMetadata.boxLengths.contains(metadataLength), record.count - Self.length >= metadataLength
+        else { throw .malformed("its metadata has an impossible length") }
+    }
+
+    /// Reads the header of a record that may be cut off after it.
+    private init(beginning record: UnsafeRawBufferPointer) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.item.check(&reader)
         guard let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
             reader.skipZeros(1), let epoch = reader.read(UInt32.self),
             let metadataLength = reader.read(UInt32.self).map(Int.init),
-            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+            let storeID = reader.readID()
         else { throw .malformed("its header is not well-formed") }
-        guard ItemMetadata.boxLengths.contains(metadataLength), reader.remaining >= metadataLength else {
-            throw .malformed("its metadata has an impossible length")
-        }
         self.init(
             accessibility: accessibility,
             epoch: epoch,
@@ -242,29 +201,16 @@ extension ItemHeader {
         )
     }
 
+    /// Returns the header of a record that may be cut off after it, or nil if it is not well-formed.
+    static func beginning(of record: UnsafeMutableRawBufferPointer) -> ItemHeader? {
+        try? ItemHeader(beginning: UnsafeRawBufferPointer(record))
+    }
+
     /// Returns false if a record, of which these are the first bytes, has more metadata.
     static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard reader.readBytes(12) != nil, let length = reader.read(UInt32.self) else { return true }
-        return record.count >= ItemHeader.length + Int(length) + ItemMACs.length
-            || Int(length) > ItemMetadata.boxLengths.upperBound
-    }
-
-    /// Returns the class and the epoch of a record that may be cut off after the header.
-    static func classAndEpoch(of record: UnsafeMutableRawBufferPointer) -> (Accessibility, UInt32)? {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard (try? RecordKind.item.check(&reader)) != nil,
-            let accessibility = reader.read(UInt8.self).flatMap(Accessibility.init(number:)),
-            reader.skipZeros(1), let epoch = reader.read(UInt32.self)
-        else { return nil }
-        return (accessibility, epoch)
-    }
-
-    /// Returns the store ID of a record that may be cut off after the header.
-    static func storeID(_ record: UnsafeMutableRawBufferPointer) -> StoreID? {
-        var reader = ByteReader(UnsafeRawBufferPointer(record))
-        guard (try? RecordKind.item.check(&reader)) != nil, reader.readBytes(10) != nil else { return nil }
-        return reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+        guard let header = beginning(of: record) else { return true }
+        return record.count >= header.valueStart
+            || header.metadataLength > ItemMetadata.boxLengths.upperBound
     }
 }
 
@@ -278,30 +224,25 @@ struct ItemMACs {
 
     private static let macLength = 32
 
-    private let header: ItemHeader
-    private let id: RecordID
-    private let classKey: SecretKey?
-    private let unlockKey: SecretKey?
-    private let protection: Keyring.Protection
-    /// Whether the keybag has the key of the class, open or locked.
-    private let isClassKnown: Bool
+    let header: ItemHeader
+    let id: RecordID
+    let keyring: Keyring
 
-    init(_ header: ItemHeader, _ id: RecordID, _ keyring: Keyring) {
-        self.header = header
-        self.id = id
-        classKey = keyring.openKey(.classKey(header.accessibility), epoch: header.epoch)
-        unlockKey = keyring.openKey(.classKey(.whenUnlocked), epoch: header.epoch)
-        protection = keyring.protection(ofEpoch: header.epoch)
-        isClassKnown = classKey != nil || keyring.holds(.classKey(header.accessibility), epoch: header.epoch)
+    private var classKey: SecretKey? { openKey(header.accessibility) }
+    private var unlockKey: SecretKey? { openKey(.whenUnlocked) }
+    private var protection: Keyring.Protection { keyring.protection(ofEpoch: header.epoch) }
+
+    private func openKey(_ accessibility: Accessibility) -> SecretKey? {
+        keyring.openKey(.classKey(accessibility), epoch: header.epoch)
     }
 
     private var needsUnlock: Bool { KeyRole.classKey(header.accessibility).level == .unlocked }
 
     /// Writes the MACs into a record that is complete up to them.
     func write(to record: UnsafeMutableRawBufferPointer, _ origin: ClassOrigin) {
-        if let classKey { compute(.classMAC, classKey, of: record, into: field(0, of: record)) }
+        if let classKey { field(0, of: record).copyBytes(from: mac(.classMAC, classKey, of: record)) }
         if let unlockKey, !needsUnlock, protection == .slots, origin.proof == .unlocked {
-            compute(.unlockMAC, unlockKey, of: record, into: field(1, of: record))
+            field(1, of: record).copyBytes(from: mac(.unlockMAC, unlockKey, of: record))
         } else {
             Sodium.fillRandom(field(1, of: record))
         }
@@ -314,7 +255,7 @@ struct ItemMACs {
         if protection == .none { return ClassOrigin(.unprotected) }
         guard let unlockKey else { return ClassOrigin(.locked) }
         // Nothing can authenticate it.
-        if !isClassKnown { throw .unknownKey }
+        if !keyring.holds(.classKey(header.accessibility), epoch: header.epoch) { throw .unknownKey }
         if classKey == nil { return ClassOrigin(.locked) }
         if needsUnlock { return ClassOrigin(.unlocked) }
         let isProven = protection == .slots && isRight(1, .unlockMAC, key: unlockKey, record)
@@ -327,35 +268,22 @@ struct ItemMACs {
         key: SecretKey,
         _ record: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: Self.macLength, alignment: 8) { mac in
-            compute(personal, key, of: record, into: mac)
-            return Sodium.isEqual(
-                UnsafeRawBufferPointer(mac),
-                UnsafeRawBufferPointer(field(number, of: record))
-            )
-        }
+        let field = UnsafeRawBufferPointer(field(number, of: record))
+        return mac(personal, key, of: record).withUnsafeBytes { Sodium.isEqual($0, field) }
     }
 
-    private func compute(
-        _ personal: Personal,
-        _ key: SecretKey,
-        of record: UnsafeMutableRawBufferPointer,
-        into output: UnsafeMutableRawBufferPointer
-    ) {
-        let length = RecordID.length + header.metadataEnd
-        withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { input in
-            var writer = ByteWriter(input)
-            id.withBytes { writer.write($0) }
-            writer.write(UnsafeRawBufferPointer(rebasing: record[..<header.metadataEnd]))
-            Sodium.hash(UnsafeRawBufferPointer(input), key: key, personal: personal, into: output)
-        }
+    private func mac(_ personal: Personal, _ key: SecretKey, of record: UnsafeMutableRawBufferPointer)
+        -> [UInt8]
+    {
+        let input = id.withBytes(Array.init) + record[..<header.metadataEnd]
+        return Sodium.hash(of: input, key: key, personal: personal)
     }
 
     private func field(_ number: Int, of record: UnsafeMutableRawBufferPointer)
         -> UnsafeMutableRawBufferPointer
     {
         let start = header.metadataEnd + number * Self.macLength
-        return UnsafeMutableRawBufferPointer(rebasing: record[start..<(start + Self.macLength)])
+        return record.part(start..<(start + Self.macLength))
     }
 }
 

@@ -44,11 +44,10 @@ struct ItemMetadata {
         SearchableAttributes.write(attributes.searchable, to: &writer)
     }
 
-    init(key: ItemKey, attributes: ItemAttributes) {
-        self.key = key
-        self.attributes = attributes
-    }
+    private static let malformed = RecordError.malformed("its metadata is not well-formed")
+}
 
+extension ItemMetadata {
     init(_ plaintext: UnsafeRawBufferPointer, accessibility: Accessibility) throws(RecordError) {
         var reader = ByteReader(plaintext)
         guard let created = reader.readDouble(), let modified = reader.readDouble(),
@@ -77,8 +76,6 @@ struct ItemMetadata {
         else { throw Self.malformed }
         self.init(key: itemKey, attributes: attributes)
     }
-
-    private static let malformed = RecordError.malformed("its metadata is not well-formed")
 }
 
 /// The plaintext of a value: format, three zero bytes, length, expiry; the value; zero padding.

@@ -98,10 +98,8 @@ struct Keybag: Sendable {
             contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
             contents.lineage = try Self.readKeys(Self.lineageCount, &reader)
             var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
-            for slot in slots {
-                var keys: [UnlockLevel: SecretKey] = [:]
-                for grant in slot.grants { keys[grant.level] = authentication.removeFirst() }
-                contents.authentication.append(keys)
+            contents.authentication = slots.map { slot in
+                slot.grants.reduce(into: [:]) { $0[$1.level] = authentication.removeFirst() }
             }
             try readKeys(of: .unlocked, &reader, &contents)
         }
@@ -113,12 +111,10 @@ struct Keybag: Sendable {
         guard let vault = vaults[level] else { throw RecordError.notAuthentic }
         var box = vault.box
         try box.withUnsafeMutableBytes { box in
-            let plaintext = vault.data.withUnsafeBytes { data in
-                withUnsafeBytes(of: storeID) {
-                    SealedBox.open(box, authenticating: data, context: $0, key: key, personal: level.personal)
-                }
+            let boxKey = level.boxKey(key, storeID)
+            guard let plaintext = SealedBox.open(box, authenticating: vault.data, with: boxKey) else {
+                throw RecordError.notAuthentic
             }
-            guard let plaintext else { throw RecordError.notAuthentic }
             defer { Sodium.wipe(plaintext) }
             var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
             try body(&reader)
@@ -142,11 +138,10 @@ struct Keybag: Sendable {
 }
 
 extension UnlockLevel {
-    var personal: Personal {
-        switch self {
-        case .unlocked: .unlocked
-        case .afterFirstUnlock: .afterFirstUnlock
-        }
+    /// The key of the level's box in a keybag.
+    func boxKey(_ unlockKey: SecretKey, _ store: StoreID) -> BoxKey {
+        let personal = self == .unlocked ? Personal.unlocked : .afterFirstUnlock
+        return BoxKey(key: unlockKey, personal: personal, context: store.bytes)
     }
 }
 
@@ -163,7 +158,7 @@ extension Keybag {
 
     private init(
         _ header: KeybagHeader,
-        _ headerBytes: UnsafeRawBufferPointer,
+        _ headerBytes: [UInt8],
         _ plaintext: UnsafeRawBufferPointer,
         _ deviceKey: SecretKey
     ) throws {
@@ -172,12 +167,12 @@ extension Keybag {
             slotCount <= Self.maximumSlots, let keyCount = reader.read(UInt16.self),
             keyCount <= Self.maximumKeys
         else { throw RecordError.malformed("its header is not well-formed") }
-        let unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
-        let firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
+        unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
+        firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
         guard let retired = reader.read(UInt32.self), retired < epoch,
             let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
         else { throw RecordError.malformed("its header is not well-formed") }
-        let keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
+        keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
         guard Set(keyIDs).count == keyIDs.count else {
             throw RecordError.malformed("it contains the same key twice")
         }
@@ -185,9 +180,9 @@ extension Keybag {
             throw RecordError.malformed("it has not exactly one key for file names")
         }
         let openIDs = keyIDs.filter { $0.role.level == nil }
-        let openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
-        let leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
-        let slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
+        openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
+        leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
+        slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
         guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
         else {
             throw RecordError.malformed("it contains the same slot twice")
@@ -203,20 +198,8 @@ extension Keybag {
         guard reader.remaining == 0 else {
             throw RecordError.malformed("its length does not match its contents")
         }
-        self.init(
-            generation: header.generation,
-            storeID: header.storeID,
-            epoch: epoch,
-            retired: retired,
-            leftovers: leftovers,
-            firstProtected: firstProtected,
-            slots: slots,
-            keyIDs: keyIDs,
-            deviceKey: deviceKey,
-            openKeys: openKeys,
-            unlockKey: unlockKey,
-            vaults: vaults
-        )
+        (generation, storeID) = (header.generation, header.storeID)
+        (self.epoch, self.retired, self.vaults, self.deviceKey) = (epoch, retired, vaults, deviceKey)
     }
 
     /// In the order in which they are stored.
@@ -279,16 +262,20 @@ struct KeybagHeader {
     let generation: UInt64
     let storeID: StoreID
 
-    init(generation: UInt64, storeID: StoreID) {
-        self.generation = generation
-        self.storeID = storeID
+    func write(to writer: inout ByteWriter) {
+        RecordKind.keybag.write(to: &writer)
+        writer.skip(2)
+        writer.write(generation)
+        writer.write(storeID)
     }
+}
 
+extension KeybagHeader {
     init(_ record: UnsafeRawBufferPointer) throws(RecordError) {
         var reader = ByteReader(record)
         try RecordKind.keybag.check(&reader)
         guard reader.skipZeros(2), let generation = reader.read(UInt64.self),
-            let storeID = reader.readBytes(16)?.loadUnaligned(as: StoreID.self)
+            let storeID = reader.readID()
         else { throw .malformed("its header is not well-formed") }
         guard record.count >= Self.length + SealedBox.overhead + Self.fixedLength,
             record.count <= Self.maximumRecordLength
@@ -296,92 +283,48 @@ struct KeybagHeader {
         self.init(generation: generation, storeID: storeID)
     }
 
-    func write(to writer: inout ByteWriter) {
-        RecordKind.keybag.write(to: &writer)
-        writer.skip(2)
-        writer.write(generation)
-        withUnsafeBytes(of: storeID) { writer.write($0) }
-    }
-
     // MARK: The box
 
     /// Seals, in place, a record whose header and plaintext are complete, and fills in the device check.
     static func seal(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey) {
-        UnsafeMutableRawBufferPointer(rebasing: record[checkOffset..<length]).copyBytes(
-            from: check(deviceKey)
-        )
-        withBinding(record) { data, context in
-            SealedBox.seal(
-                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
-                authenticating: data,
-                context: context,
-                key: deviceKey,
-                personal: .keybag
-            )
-        }
+        record.part(checkOffset..<length).copyBytes(from: check(deviceKey))
+        let key = boxKey(deviceKey, record)
+        SealedBox.seal(record.part(length...), authenticating: bytes(of: record), with: key)
     }
 
     /// Opens the box in place. Returns nil if it is not authentic; with another device key it is then unchanged.
     static func openBox(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey)
         -> UnsafeMutableRawBufferPointer?
     {
-        withBinding(record) { data, context in
-            SealedBox.open(
-                UnsafeMutableRawBufferPointer(rebasing: record[length...]),
-                authenticating: data,
-                context: context,
-                key: deviceKey,
-                personal: .keybag
-            )
-        }
+        let key = boxKey(deviceKey, record)
+        return SealedBox.open(record.part(length...), authenticating: bytes(of: record), with: key)
+    }
+
+    /// The context is the store ID.
+    private static func boxKey(_ deviceKey: SecretKey, _ record: UnsafeMutableRawBufferPointer) -> BoxKey {
+        BoxKey(key: deviceKey, personal: .keybag, context: Array(record[16..<32]))
     }
 
     static func check(_ record: UnsafeMutableRawBufferPointer, isOf deviceKey: SecretKey) -> Bool {
         check(deviceKey).withUnsafeBytes {
-            Sodium.isEqual(
-                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[checkOffset..<length]),
-                $0
-            )
+            Sodium.isEqual(UnsafeRawBufferPointer(record.part(checkOffset..<length)), $0)
         }
     }
 
     private static func check(_ deviceKey: SecretKey) -> [UInt8] {
-        var output = [UInt8](repeating: 0, count: length - checkOffset)
-        output.withUnsafeMutableBytes {
-            Sodium.hash(
-                UnsafeRawBufferPointer(start: nil, count: 0),
-                key: deviceKey,
-                personal: .deviceCheck,
-                into: $0
-            )
-        }
-        return output
-    }
-
-    private static func withBinding<Result>(
-        _ record: UnsafeMutableRawBufferPointer,
-        _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        let header = bytes(of: record)
-        return body(header, UnsafeRawBufferPointer(rebasing: header[16..<32]))
+        Sodium.hash(of: [], key: deviceKey, personal: .deviceCheck)
     }
 
     /// The bytes that the box authenticates: everything before the device check.
-    static func bytes(of record: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(record)[..<checkOffset])
-    }
+    static func bytes(of record: UnsafeMutableRawBufferPointer) -> [UInt8] { Array(record[..<checkOffset]) }
 
     /// The additional data of an inner box: a hash of the header and of all plaintext before it.
-    static func digest(_ header: UnsafeRawBufferPointer, _ plaintext: Slice<UnsafeRawBufferPointer>)
-        -> [UInt8]
-    {
-        withUnsafeTemporaryAllocation(byteCount: header.count + plaintext.count, alignment: 8) { input in
-            defer { Sodium.wipe(input) }
-            input.copyBytes(from: header)
-            UnsafeMutableRawBufferPointer(rebasing: input[header.count...]).copyBytes(from: plaintext)
-            var output = [UInt8](repeating: 0, count: 32)
-            output.withUnsafeMutableBytes { Sodium.hash(UnsafeRawBufferPointer(input), into: $0) }
-            return output
-        }
+    static func digest(_ header: [UInt8], _ plaintext: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+        var input = header
+        // Growing the array later would leave copies.
+        input.reserveCapacity(header.count + plaintext.count)
+        input += plaintext
+        defer { Sodium.wipe(&input) }
+        return Sodium.hash(of: input)
     }
 }

@@ -135,7 +135,7 @@ extension KeybagContents {
             writer.write(UInt16(slots.count))
             writer.write(UInt16(ids.count))
             if slots.isEmpty {
-                write(unlockKeys[.unlocked]!, to: &writer)
+                writer.write(unlockKeys[.unlocked]!)
             } else {
                 writer.write(firstProtected)
                 writer.skip(SecretKey.length - 4)
@@ -143,7 +143,7 @@ extension KeybagContents {
             writer.write(retired)
             writer.write(UInt32(leftovers.count))
             for id in ids { id.write(to: &writer) }
-            for (_, key) in open { write(key, to: &writer) }
+            for (_, key) in open { writer.write(key) }
             for leftover in leftovers { leftover.write(to: &writer) }
             for slot in slots { slot.write(to: &writer) }
             for (level, length) in vaults {
@@ -151,10 +151,7 @@ extension KeybagContents {
                     KeybagHeader.bytes(of: record),
                     UnsafeRawBufferPointer(record)[start..<writer.offset]
                 )
-                let box = UnsafeMutableRawBufferPointer(
-                    rebasing: record[writer.offset..<(writer.offset + length)]
-                )
-                seal(level, slots, into: box, data)
+                seal(level, into: record.part(writer.offset..<(writer.offset + length)), data)
                 writer.skip(length)
             }
             KeybagHeader.seal(record, deviceKey)
@@ -162,11 +159,10 @@ extension KeybagContents {
         return record
     }
 
-    private func write(_ key: SecretKey, to writer: inout ByteWriter) { key.withBytes { writer.write($0) } }
-
     /// Seals the current unlock keys to a slot.
     private func granted(_ slot: Slot) throws -> KeybagSlot {
-        let grants = try slot.slot.grants.map { grant in
+        var granted = slot.slot
+        granted.grants = try granted.grants.map { grant in
             try KeybagSlot.grant(
                 unlockKeys[grant.level]!,
                 grant.level,
@@ -176,35 +172,20 @@ extension KeybagContents {
                 store: storeID
             )
         }
-        return slot.slot.with(grants)
+        return granted
     }
 
-    private func seal(
-        _ level: UnlockLevel,
-        _ slots: [KeybagSlot],
-        into box: UnsafeMutableRawBufferPointer,
-        _ data: [UInt8]
-    ) {
-        var writer = ByteWriter(UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...]))
+    private func seal(_ level: UnlockLevel, into box: UnsafeMutableRawBufferPointer, _ data: [UInt8]) {
+        var writer = ByteWriter(box.part(SealedBox.prefixLength...))
         if level == .unlocked {
-            write(unlockKeys[.afterFirstUnlock]!, to: &writer)
-            for key in lineage { write(key, to: &writer) }
-            for slot in self.slots {
-                for grant in slot.slot.grants { write(slot.authentication[grant.level]!, to: &writer) }
+            writer.write(unlockKeys[.afterFirstUnlock]!)
+            for key in lineage { writer.write(key) }
+            for slot in slots {
+                for grant in slot.slot.grants { writer.write(slot.authentication[grant.level]!) }
             }
         }
-        for (id, key) in keys where id.role.level == level { write(key, to: &writer) }
-        data.withUnsafeBytes { data in
-            withUnsafeBytes(of: storeID) {
-                SealedBox.seal(
-                    box,
-                    authenticating: data,
-                    context: $0,
-                    key: unlockKeys[level]!,
-                    personal: level.personal
-                )
-            }
-        }
+        for (id, key) in keys where id.role.level == level { writer.write(key) }
+        SealedBox.seal(box, authenticating: data, with: level.boxKey(unlockKeys[level]!, storeID))
     }
 }
 
@@ -242,14 +223,11 @@ enum KeyRole: Hashable, Sendable {
         }
     }
 
+    private static let all = Accessibility.allCases.map(KeyRole.classKey) + [.metadata, .names]
+
     init?(number: UInt8) {
-        switch number {
-        case 8: self = .metadata
-        case 9: self = .names
-        default:
-            guard let accessibility = Accessibility(number: number) else { return nil }
-            self = .classKey(accessibility)
-        }
+        guard let role = Self.all.first(where: { $0.number == number }) else { return nil }
+        self = role
     }
 }
 
@@ -264,10 +242,8 @@ enum UnlockLevel: UInt8, Sendable, CaseIterable {
 /// A record that may still be sealed with retired keys, because it could not be resealed, or a namespace of such records.
 /// Nothing else opens with them: whoever has got hold of them could have sealed it.
 struct Leftover: Hashable, Sendable {
-    static let length = idLength + 8
+    static let length = 16 + 8
     static let maximumCount = 16_384
-
-    private static let idLength = 16
 
     /// The first bytes of the ID of the record, or of the prefix whose namespace it is.
     let id: SIMD16<UInt8>
@@ -292,15 +268,15 @@ struct Leftover: Hashable, Sendable {
     }
 
     init(_ reader: inout ByteReader) throws(RecordError) {
-        guard let id = reader.readBytes(Self.idLength), let first = reader.read(UInt32.self),
+        guard let id = reader.readID(), let first = reader.read(UInt32.self),
             let last = reader.read(UInt32.self), first <= last
         else { throw .malformed("one of its leftovers is not well-formed") }
-        self.id = id.loadUnaligned(as: SIMD16<UInt8>.self)
+        self.id = id
         epochs = first...last
     }
 
     func write(to writer: inout ByteWriter) {
-        withUnsafeBytes(of: id) { writer.write($0) }
+        writer.write(id)
         writer.write(epochs.lowerBound)
         writer.write(epochs.upperBound)
     }
@@ -321,7 +297,7 @@ enum DeviceKeyRecord {
             RecordKind.deviceKey.write(to: &writer)
             writer.write(UInt8(keys.count))
             writer.skip(1)
-            for key in keys { key.withBytes { writer.write($0) } }
+            for key in keys { writer.write(key) }
         }
         return record
     }

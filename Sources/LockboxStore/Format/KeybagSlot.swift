@@ -17,7 +17,7 @@ struct KeybagSlot: Sendable {
     let salt: [UInt8]
     let parameters: [UInt8]
     /// `afterFirstUnlock`, and in a slot that opens everything also `unlocked`.
-    let grants: [Grant]
+    var grants: [Grant]
 
     /// An unlock key, sealed to the slot.
     struct Grant: Sendable {
@@ -33,19 +33,12 @@ struct KeybagSlot: Sendable {
         opensAllClasses ? [.afterFirstUnlock, .unlocked] : [.afterFirstUnlock]
     }
 
-    func with(_ grants: [Grant]) -> KeybagSlot {
-        KeybagSlot(
-            id: id,
-            kind: kind,
-            label: label,
-            created: created,
-            salt: salt,
-            parameters: parameters,
-            grants: grants
-        )
-    }
-
     var opensAllClasses: Bool { grants.contains { $0.level == .unlocked } }
+
+    /// Returns the slot's keys, if this is its secret.
+    func keys(_ secret: SecretKey, _ store: StoreID) throws -> SlotKeys {
+        try SlotKeys(secret: secret, slot: id, store: store, levels: grants.map(\.level))
+    }
 
     /// Whether these are the slot's keys: a wrong secret gives others.
     func fits(_ keys: SlotKeys) throws -> Bool {
@@ -73,16 +66,8 @@ extension KeybagSlot {
         guard let sealed = KeyPair.seal(unlockKey, to: publicKey) else { throw RecordError.notAuthentic }
         var box = [UInt8](repeating: 0, count: Grant.boxLength)
         box.replaceSubrange(SealedBox.prefixLength..<(SealedBox.prefixLength + sealed.count), with: sealed)
-        box.withUnsafeMutableBytes { box in
-            withBinding(level, slot, store) { data, context in
-                SealedBox.seal(
-                    box,
-                    authenticating: data,
-                    context: context,
-                    key: authentication,
-                    personal: .grant
-                )
-            }
+        box.withUnsafeMutableBytes {
+            SealedBox.seal($0, authenticating: [level.rawValue], with: boxKey(authentication, slot, store))
         }
         return Grant(level: level, publicKey: publicKey, box: box)
     }
@@ -94,15 +79,8 @@ extension KeybagSlot {
         else { return nil }
         var box = grant.box
         return try box.withUnsafeMutableBytes { box in
-            let sealed = Self.withBinding(level, id, store) { data, context in
-                SealedBox.open(
-                    box,
-                    authenticating: data,
-                    context: context,
-                    key: authentication,
-                    personal: .grant
-                )
-            }
+            let boxKey = Self.boxKey(authentication, id, store)
+            let sealed = SealedBox.open(box, authenticating: [level.rawValue], with: boxKey)
             guard let sealed, let key = try pair.open(UnsafeRawBufferPointer(sealed)) else {
                 throw RecordError.notAuthentic
             }
@@ -110,14 +88,8 @@ extension KeybagSlot {
         }
     }
 
-    private static func withBinding<Result>(
-        _ level: UnlockLevel,
-        _ slot: ID,
-        _ store: StoreID,
-        _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        let context = withUnsafeBytes(of: store, Array.init) + withUnsafeBytes(of: slot, Array.init)
-        return [level.rawValue].withUnsafeBytes { data in context.withUnsafeBytes { body(data, $0) } }
+    private static func boxKey(_ authentication: SecretKey, _ slot: ID, _ store: StoreID) -> BoxKey {
+        BoxKey(key: authentication, personal: .grant, context: store.bytes + slot.bytes)
     }
 }
 
@@ -136,24 +108,24 @@ extension KeybagSlot {
     }
 
     func write(to writer: inout ByteWriter) {
-        withUnsafeBytes(of: id) { writer.write($0) }
+        writer.write(id)
         writer.write(kind.rawValue)
         writer.write(opensAllClasses ? Self.opensAllNumber : Self.opensAfterFirstUnlockNumber)
         writer.skip(2)
         writer.write(UInt16(label.utf8.count))
         writer.write(UInt16(parameters.count))
         writer.write(created.timeIntervalSinceReferenceDate)
-        salt.withUnsafeBytes { writer.write($0) }
+        writer.write(salt)
         for grant in grants {
-            grant.publicKey.withUnsafeBytes { writer.write($0) }
-            grant.box.withUnsafeBytes { writer.write($0) }
+            writer.write(grant.publicKey)
+            writer.write(grant.box)
         }
         writer.write(label)
-        parameters.withUnsafeBytes { writer.write($0) }
+        writer.write(parameters)
     }
 
     init(_ reader: inout ByteReader) throws(RecordError) {
-        guard let id = reader.readBytes(16)?.loadUnaligned(as: ID.self),
+        guard let id = reader.readID(),
             let kind = reader.read(UInt8.self).flatMap(SlotKind.init(rawValue:)),
             let opens = reader.read(UInt8.self),
             opens == Self.opensAllNumber || opens == Self.opensAfterFirstUnlockNumber && kind.canOpenLess,
@@ -188,25 +160,19 @@ extension KeybagSlot {
 /// the store keeps them, and opens with them the keybags that others write.
 struct SlotKeys: Sendable {
     let slot: KeybagSlot.ID
-    let keys: [UnlockLevel: SecretKey]
-
-    init(slot: KeybagSlot.ID, keys: [UnlockLevel: SecretKey]) {
-        self.slot = slot
-        self.keys = keys
-    }
+    private(set) var keys: [UnlockLevel: SecretKey] = [:]
 
     /// - Parameter secret: The method's secret, 32 to 64 bytes.
     init(secret: SecretKey, slot: KeybagSlot.ID, store: StoreID, levels: [UnlockLevel]) throws {
         self.slot = slot
-        let binding = withUnsafeBytes(of: store, Array.init) + withUnsafeBytes(of: slot, Array.init)
-        let root = try Sodium.derive(.slot, from: secret, binding)
-        var keys: [UnlockLevel: SecretKey] = [:]
+        let root = try Sodium.derive(.slot, from: secret, store.bytes + slot.bytes)
         for level in levels { keys[level] = try Sodium.derive(.level, from: root, [level.rawValue]) }
-        self.keys = keys
     }
 
     func without(_ levels: [UnlockLevel]) -> SlotKeys {
-        SlotKeys(slot: slot, keys: keys.filter { !levels.contains($0.key) })
+        var kept = self
+        kept.keys = keys.filter { !levels.contains($0.key) }
+        return kept
     }
 
     /// The pair that a level's unlock key is sealed to.
@@ -256,11 +222,8 @@ extension SlotKind: CustomStringConvertible {
     }
 }
 
-/// Argon2id's cost, as a passcode's slot and a backup store it: the algorithm's number, three zeros, passes, memory.
-/// 16 bytes.
+/// Argon2id's cost, as a passcode's slot stores it: the algorithm's number, three zeros, passes, memory. 16 bytes.
 struct PasscodeCost: Sendable, Equatable {
-    static let length = 16
-
     let operations: UInt32
     let memory: UInt64
 
@@ -269,6 +232,14 @@ struct PasscodeCost: Sendable, Equatable {
     private static let operationsLimits = Argon2id.interactive.operations...10
     private static let memoryLimits = Argon2id.interactive.memory...(1 << 30)
 
+    /// A slot's parameters.
+    var encoded: [UInt8] {
+        [Self.argon2id13, 0, 0, 0] + withUnsafeBytes(of: operations.littleEndian, Array.init)
+            + withUnsafeBytes(of: memory.littleEndian, Array.init)
+    }
+}
+
+extension PasscodeCost {
     init(_ strength: PasscodeStrength) {
         (operations, memory) =
             switch strength {
@@ -278,51 +249,28 @@ struct PasscodeCost: Sendable, Equatable {
             }
     }
 
-    /// Checks the cost before a run of Argon2id uses it.
-    init(_ reader: inout ByteReader) throws(RecordError) {
-        guard reader.read(UInt8.self) == Self.argon2id13, reader.skipZeros(3),
-            let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self)
-        else { throw .malformed("its passcode uses an unknown algorithm") }
-        guard Self.operationsLimits.contains(operations) else {
-            throw .malformed(
-                "its passcode needs \(operations) passes; the limits are \(Self.operationsLimits)"
-            )
-        }
-        guard Self.memoryLimits.contains(memory), memory % 1024 == 0 else {
-            throw .malformed(
-                "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits), in whole KiB"
-            )
-        }
-        self.operations = operations
-        self.memory = memory
-    }
-
-    /// Reads a slot's parameters.
+    /// Reads a slot's parameters, and checks the cost before a run of Argon2id uses it.
     init(_ parameters: [UInt8]) throws {
         self = try parameters.withUnsafeBytes { bytes in
             var reader = ByteReader(bytes)
-            let cost = try PasscodeCost(&reader)
+            guard reader.read(UInt8.self) == Self.argon2id13, reader.skipZeros(3),
+                let operations = reader.read(UInt32.self), let memory = reader.read(UInt64.self)
+            else { throw RecordError.malformed("its passcode uses an unknown algorithm") }
+            guard Self.operationsLimits.contains(operations) else {
+                throw RecordError.malformed(
+                    "its passcode needs \(operations) passes; the limits are \(Self.operationsLimits)"
+                )
+            }
+            guard Self.memoryLimits.contains(memory), memory % 1024 == 0 else {
+                throw RecordError.malformed(
+                    "its passcode needs \(memory) bytes of memory; the limits are \(Self.memoryLimits), in whole KiB"
+                )
+            }
             guard reader.remaining == 0 else {
                 throw RecordError.malformed("its passcode has unknown parameters")
             }
-            return cost
+            return Self(operations: operations, memory: memory)
         }
-    }
-
-    func write(to writer: inout ByteWriter) {
-        writer.write(Self.argon2id13)
-        writer.skip(3)
-        writer.write(operations)
-        writer.write(memory)
-    }
-
-    /// Runs Argon2id.
-    func derive(
-        _ passcode: UnsafeRawBufferPointer,
-        salt: SIMD16<UInt8>,
-        into output: UnsafeMutableRawBufferPointer
-    ) throws {
-        try Argon2id.derive(passcode, salt: salt, operations: operations, memory: memory, into: output)
     }
 }
 

@@ -11,23 +11,8 @@ struct TrustedKeybag: Sendable {
     let isOwn: Bool
     let retired: UInt32
     let firstProtected: UInt32
-    private let leftovers: [Leftover]
-
-    init(
-        lineage: [UInt8]?,
-        unlockKey: [UInt8],
-        isOwn: Bool,
-        retired: UInt32,
-        firstProtected: UInt32,
-        leftovers: [Leftover]
-    ) {
-        self.lineage = lineage
-        self.unlockKey = unlockKey
-        self.isOwn = isOwn
-        self.retired = retired
-        self.firstProtected = firstProtected
-        self.leftovers = leftovers
-    }
+    /// See ``leftovers(of:)``.
+    let leftovers: [Leftover]
 
     /// Of the epochs that were retired, only what was left over then still is. About later ones nothing is known.
     func leftovers(of keybag: Keybag) -> [Leftover] {
@@ -92,9 +77,7 @@ final class Keyring: Sendable {
         self.retired = max(keybag.retired, trusted?.retired ?? 0)
         self.leftovers = trusted?.leftovers(of: keybag) ?? keybag.leftovers
         self.revision = revision
-        self.storeTag = withUnsafeBytes(of: keybag.storeID) { id in
-            String(RecordID { $0.copyMemory(from: id) }.name.prefix(8))
-        }
+        self.storeTag = String(keybag.storeID.name.prefix(8))
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.hasSlots = !keybag.slots.isEmpty
         self.firstProtected = max(keybag.firstProtected, trusted?.firstProtected ?? 0)
@@ -213,13 +196,7 @@ final class Keyring: Sendable {
     }
 
     /// Authenticates the record of the highest generation seen. The key is that of the names because it never changes.
-    func seenMAC(_ bytes: [UInt8]) -> [UInt8] {
-        var mac = [UInt8](repeating: 0, count: 32)
-        bytes.withUnsafeBytes { bytes in
-            mac.withUnsafeMutableBytes { Sodium.hash(bytes, key: names, personal: .seen, into: $0) }
-        }
-        return mac
-    }
+    func seenMAC(_ bytes: [UInt8]) -> [UInt8] { Sodium.hash(of: bytes, key: names, personal: .seen) }
 
     /// Hashes the texts, each preceded by its length, so that different lists never have the same input.
     private func id(personal: Personal, _ texts: [String]) -> RecordID {

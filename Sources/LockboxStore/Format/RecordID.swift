@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 
 /// A keyed hash of 32 bytes that identifies a prefix, or a prefix and a key.
 ///
@@ -75,6 +75,16 @@ struct RecordID: Hashable, Sendable {
         let (letter, number) = (character &- UInt8(ascii: "a"), character &- UInt8(ascii: "2"))
         return UInt64(letter < 26 ? letter : number < 6 ? number + 26 : 32)
     }
+}
+
+extension SIMD16<UInt8> {
+    /// The ID of a store or a slot, as users see it.
+    var hexadecimal: String { bytes.hexadecimal }
+
+    var bytes: [UInt8] { withUnsafeBytes(of: self, Array.init) }
+
+    /// In base32, like a ``RecordID`` that begins with it.
+    var name: String { RecordID { $0.copyBytes(from: bytes) }.name }
 }
 
 /// The first six bytes of every record: four bytes of magic, then version and suite.

@@ -8,34 +8,30 @@ import LockboxCore
 enum SealedBox {
     static let prefixLength = AEAD.nonceLength + commitmentLength
     static let overhead = prefixLength + AEAD.tagLength
-    static let maximumContextLength = 64
 
     private static let commitmentLength = 32
 
     /// Seals, in place, the plaintext between the box's prefix and its tag.
     static func seal(
         _ box: UnsafeMutableRawBufferPointer,
-        authenticating data: UnsafeRawBufferPointer,
-        context: UnsafeRawBufferPointer,
-        key: SecretKey,
-        personal: Personal
+        authenticating data: [UInt8],
+        with key: BoxKey
     ) {
         precondition(box.count >= overhead)
-        let nonce = UnsafeMutableRawBufferPointer(rebasing: box[..<AEAD.nonceLength])
-        let commitment = UnsafeMutableRawBufferPointer(rebasing: box[AEAD.nonceLength..<prefixLength])
-        let ciphertext = UnsafeMutableRawBufferPointer(rebasing: box[prefixLength...])
+        let nonce = box.part(..<AEAD.nonceLength)
+        let ciphertext = box.part(prefixLength...)
         Sodium.fillRandom(nonce)
-        withDerivedKey(from: key, personal: personal, context: context, nonce: .init(nonce)) {
-            boxKey,
-            derived in
-            commitment.copyMemory(from: derived)
-            AEAD.seal(
-                UnsafeRawBufferPointer(rebasing: ciphertext[..<(ciphertext.count - AEAD.tagLength)]),
-                authenticating: data,
-                nonce: UnsafeRawBufferPointer(nonce),
-                key: boxKey,
-                into: ciphertext
-            )
+        key.withDerived(UnsafeRawBufferPointer(nonce)) { boxKey, commitment in
+            box.part(AEAD.nonceLength..<prefixLength).copyMemory(from: commitment)
+            data.withUnsafeBytes { data in
+                AEAD.seal(
+                    UnsafeRawBufferPointer(ciphertext.part(..<(ciphertext.count - AEAD.tagLength))),
+                    authenticating: data,
+                    nonce: UnsafeRawBufferPointer(nonce),
+                    key: boxKey,
+                    into: ciphertext
+                )
+            }
         }
     }
 
@@ -45,55 +41,47 @@ enum SealedBox {
     ///   overwritten.
     static func open(
         _ box: UnsafeMutableRawBufferPointer,
-        authenticating data: UnsafeRawBufferPointer,
-        context: UnsafeRawBufferPointer,
-        key: SecretKey,
-        personal: Personal
+        authenticating data: [UInt8],
+        with key: BoxKey
     ) -> UnsafeMutableRawBufferPointer? {
         guard box.count >= overhead else { return nil }
-        let nonce = UnsafeRawBufferPointer(rebasing: box[..<AEAD.nonceLength])
-        let commitment = UnsafeRawBufferPointer(rebasing: box[AEAD.nonceLength..<prefixLength])
-        let ciphertext = UnsafeMutableRawBufferPointer(rebasing: box[prefixLength...])
-        let plaintext = UnsafeMutableRawBufferPointer(
-            rebasing: ciphertext[..<(ciphertext.count - AEAD.tagLength)]
-        )
-        let opened = withDerivedKey(from: key, personal: personal, context: context, nonce: nonce) {
-            boxKey,
-            derived in
-            Sodium.isEqual(derived, commitment)
-                && AEAD.open(
-                    UnsafeRawBufferPointer(ciphertext),
-                    authenticating: data,
-                    nonce: nonce,
-                    key: boxKey,
-                    into: plaintext
-                )
+        let sealed = UnsafeRawBufferPointer(box)
+        let nonce = sealed.part(..<AEAD.nonceLength)
+        let plaintext = box.part(prefixLength..<(box.count - AEAD.tagLength))
+        let isOpen = key.withDerived(nonce) { boxKey, commitment in
+            data.withUnsafeBytes { data in
+                Sodium.isEqual(commitment, sealed.part(AEAD.nonceLength..<prefixLength))
+                    && AEAD.open(
+                        sealed.part(prefixLength...),
+                        authenticating: data,
+                        nonce: nonce,
+                        key: boxKey,
+                        into: plaintext
+                    )
+            }
         }
-        return opened ? plaintext : nil
+        return isOpen ? plaintext : nil
     }
+}
 
-    private static func withDerivedKey<Result>(
-        from key: SecretKey,
-        personal: Personal,
-        context: UnsafeRawBufferPointer,
-        nonce: UnsafeRawBufferPointer,
+/// A key for boxes of one purpose in one context.
+struct BoxKey {
+    let key: SecretKey
+    let personal: Personal
+    let context: [UInt8]
+
+    /// Calls `body` with the key of the box that has this nonce.
+    fileprivate func withDerived<Result>(
+        _ nonce: UnsafeRawBufferPointer,
         _ body: (_ boxKey: UnsafeRawBufferPointer, _ commitment: UnsafeRawBufferPointer) -> Result
     ) -> Result {
-        precondition(context.count <= maximumContextLength)
-        return withUnsafeTemporaryAllocation(byteCount: 64 + maximumContextLength + 24, alignment: 8) {
-            scratch in
-            let derived = UnsafeMutableRawBufferPointer(rebasing: scratch[..<64])
-            let input = UnsafeMutableRawBufferPointer(
-                rebasing: scratch[64..<(64 + context.count + nonce.count)]
-            )
-            input.copyMemory(from: context)
-            UnsafeMutableRawBufferPointer(rebasing: input[context.count...]).copyMemory(from: nonce)
-            Sodium.hash(UnsafeRawBufferPointer(input), key: key, personal: personal, into: derived)
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { derived in
+            (context + nonce).withUnsafeBytes {
+                Sodium.hash($0, key: key, personal: personal, into: derived)
+            }
             defer { Sodium.wipe(derived) }
-            return body(
-                UnsafeRawBufferPointer(rebasing: derived[..<AEAD.keyLength]),
-                UnsafeRawBufferPointer(rebasing: derived[AEAD.keyLength...])
-            )
+            let derived = UnsafeRawBufferPointer(derived)
+            return body(derived.part(..<AEAD.keyLength), derived.part(AEAD.keyLength...))
         }
     }
 }
@@ -124,19 +112,10 @@ struct SharedUnlock {
 
         /// Returns the name of a store's record in the kernel.
         func name(_ store: StoreID) -> String {
-            let id = withUnsafeBytes(of: store) { id in RecordID { $0.copyMemory(from: id) }.name }
             let level = level == .unlocked ? "unlocked" : "after-first-unlock"
-            return "lockbox:\(id):\(level)\(isOfNextKeybag ? ":next" : "")"
+            return "lockbox:\(store.name):\(level)\(isOfNextKeybag ? ":next" : "")"
         }
     }
-
-    init(level: UnlockLevel, deadline: UInt64, key: SecretKey) {
-        self.level = level
-        self.deadline = deadline
-        self.key = key
-    }
-
-    // MARK: The record
 
     /// Returns the sealed record.
     func encoded(_ serial: Int32, _ store: StoreID, _ device: SecretKey) -> [UInt8] {
@@ -148,21 +127,27 @@ struct SharedUnlock {
             writer.skip(1)
             writer.write(deadline)
             writer.skip(SealedBox.prefixLength)
-            key.withBytes { writer.write($0) }
-            let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
-            Self.withBinding(record, serial, store) { data, context in
-                SealedBox.seal(
-                    box,
-                    authenticating: data,
-                    context: context,
-                    key: device,
-                    personal: .sharedUnlock
-                )
-            }
+            writer.write(key)
+            SealedBox.seal(
+                record.part(Self.headerLength...),
+                authenticating: Self.binding(of: record, serial),
+                with: Self.boxKey(device, store)
+            )
         }
         return bytes
     }
 
+    private static func boxKey(_ device: SecretKey, _ store: StoreID) -> BoxKey {
+        BoxKey(key: device, personal: .sharedUnlock, context: store.bytes)
+    }
+
+    /// What the box authenticates: the header and the serial number.
+    private static func binding(of record: UnsafeMutableRawBufferPointer, _ serial: Int32) -> [UInt8] {
+        record[..<headerLength] + withUnsafeBytes(of: UInt32(bitPattern: serial).littleEndian, Array.init)
+    }
+}
+
+extension SharedUnlock {
     /// Opens a record in place. Returns nil if it belongs to another store, device key or serial number, or if its time
     /// is over.
     init?(
@@ -178,25 +163,13 @@ struct SharedUnlock {
             reader.read(UInt8.self) == level.rawValue, reader.skipZeros(1),
             let deadline = reader.read(UInt64.self)
         else { return nil }
-        let box = UnsafeMutableRawBufferPointer(rebasing: record[Self.headerLength...])
-        let plaintext = Self.withBinding(record, serial, store) { data, context in
-            SealedBox.open(box, authenticating: data, context: context, key: device, personal: .sharedUnlock)
-        }
+        let plaintext = SealedBox.open(
+            record.part(Self.headerLength...),
+            authenticating: Self.binding(of: record, serial),
+            with: Self.boxKey(device, store)
+        )
         guard let plaintext, deadline == 0 || now < deadline else { return nil }
-        self.level = level
-        self.deadline = deadline
-        key = try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(plaintext)) }
-    }
-
-    /// Calls `body` with what the box authenticates, the header and the serial number, and with the store ID.
-    private static func withBinding<Result>(
-        _ record: UnsafeMutableRawBufferPointer,
-        _ serial: Int32,
-        _ store: StoreID,
-        _ body: (_ data: UnsafeRawBufferPointer, _ context: UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        let serial = withUnsafeBytes(of: UInt32(bitPattern: serial).littleEndian, Array.init)
-        let data = Array(record[..<headerLength]) + serial
-        return data.withUnsafeBytes { data in withUnsafeBytes(of: store) { body(data, $0) } }
+        let key = try SecretKey { $0.copyMemory(from: UnsafeRawBufferPointer(plaintext)) }
+        self.init(level: level, deadline: deadline, key: key)
     }
 }

@@ -26,10 +26,8 @@ struct StoredDeviceKey: Sendable {
     private var record: RecordName { RecordName(name: "device-key") }
 
     /// The key's name in error messages.
-    var location: String { location(of: sources.withLock { $0[0] }) }
-
-    private func location(of source: DeviceKeySource.Source) -> String {
-        if case .given(let name, _) = source { return name }
+    var location: String {
+        if case .given(let name, _) = sources.withLock({ $0[0] }) { return name }
         return storage.location(of: record)
     }
 
@@ -43,7 +41,7 @@ struct StoredDeviceKey: Sendable {
                 case .stored:
                     try checkIsKept()
                     guard let (keys, revision) = try readRecord() else {
-                        throw LockboxError.missing(record: location(of: source))
+                        throw LockboxError.missing(record: storage.location(of: record))
                     }
                     found.keys += keys
                     found.stored += keys
@@ -111,11 +109,7 @@ struct StoredDeviceKey: Sendable {
     /// For a commit that changes the record together with the keybag, where the storage can do that.
     func changes(to keys: [SecretKey]?) -> [RecordChange] {
         guard storage.limits.isTransactional, let keys else { return [] }
-        return [change(to: keys)]
-    }
-
-    private func change(to keys: [SecretKey]) -> RecordChange {
-        keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))
+        return [keys.isEmpty ? .remove(record) : .put(record, DeviceKeyRecord.encoded(keys))]
     }
 
     /// From now on the key is read from there alone: others may know an earlier one.
@@ -138,14 +132,12 @@ public struct DeviceKeySource: Sendable {
     /// In the order in which they are tried.
     let sources: [Source]
 
-    private init(source: Source) { sources = [source] }
-
-    private init(sources: [Source]) { self.sources = sources }
+    private init(_ sources: [Source]) { self.sources = sources }
 
     /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
     /// stored next to the data, it protects no better than file permissions do. A storage that
     /// other machines share refuses it.
-    public static let stored = DeviceKeySource(source: .stored)
+    public static let stored = DeviceKeySource([.stored])
 
     /// Asks the app for the key, such as one kept in a hardware module or fetched at start.
     ///
@@ -158,7 +150,7 @@ public struct DeviceKeySource: Sendable {
         name: String = "given by the app",
         _ read: @escaping @Sendable () throws -> [UInt8]
     ) -> DeviceKeySource {
-        DeviceKeySource(source: .given(name: name, read))
+        DeviceKeySource([.given(name: name, read)])
     }
 
     /// Reads the key from a file outside the store, such as on another disk or in memory. All of its 32 to
@@ -170,7 +162,7 @@ public struct DeviceKeySource: Sendable {
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``; if others can read or change it,
     ///   ``LockboxError/unsafePermissions(path:reason:)``, as with ``PasscodeSource/file(_:)``.
     public static func file(_ path: String) -> DeviceKeySource {
-        DeviceKeySource(source: .given(name: path) { try SecretReader.file(path, maximum: 4096) })
+        closure(name: path) { try SecretReader.file(path, maximum: 4096) }
     }
 
     /// Reads the key from a systemd credential: the file with the given name in `$CREDENTIALS_DIRECTORY`, 32 to
@@ -178,17 +170,7 @@ public struct DeviceKeySource: Sendable {
     ///
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-device-key") -> DeviceKeySource {
-        DeviceKeySource(
-            source: .given(name: "credential \(name)") {
-                guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
-                    throw LockboxError.invalidDeviceKey(
-                        source: "credential \(name)",
-                        reason: "CREDENTIALS_DIRECTORY is not set"
-                    )
-                }
-                return try SecretReader.file("\(directory)/\(name)", maximum: 4096)
-            }
-        )
+        closure(name: "credential \(name)") { try SecretReader.credential(name, maximum: 4096) }
     }
 
     /// Tries several sources and uses the first whose key opens the store. Use it while a device key is being replaced: see
@@ -198,7 +180,7 @@ public struct DeviceKeySource: Sendable {
     ///   passed over if another one has the key.
     public static func anyOf(_ sources: [DeviceKeySource]) -> DeviceKeySource {
         let sources = sources.flatMap(\.sources)
-        if !sources.isEmpty { return DeviceKeySource(sources: sources) }
+        if !sources.isEmpty { return DeviceKeySource(sources) }
         return .closure(name: "anyOf([])") {
             throw LockboxError.invalidDeviceKey(source: "anyOf([])", reason: "no source is given")
         }

@@ -9,7 +9,7 @@ extension KeyStore {
     func setPasscode(_ passcode: PasscodeSource, strength: PasscodeStrength) throws -> Bool {
         let opened = try madeForASlot()
         if opened.keybag.passcodeSlot != nil { throw LockboxError.passcodeAlreadySet }
-        let method = PasscodeUnlock(passcode, strength: strength)
+        let method = SecretUnlock.passcode(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
         return try rewrite(.exceptProtection) { opened in
             // Its own may be there from a first attempt, which another process has overtaken.
@@ -32,7 +32,7 @@ extension KeyStore {
         -> Bool
     {
         let (opened, keys) = try checkPasscode(old)
-        let method = PasscodeUnlock(passcode, strength: strength)
+        let method = SecretUnlock.passcode(passcode, strength: strength)
         let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
         return try rewrite { opened in
             try check(keys, open: opened.keybag)
@@ -57,7 +57,7 @@ extension KeyStore {
         guard try keyring(creating: false) != nil else { throw LockboxError.passcodeNotSet }
         let opened = try current()
         _ = try passcodeSlot(of: opened)
-        let keys = try old.map { try slotKeys(PasscodeUnlock($0), of: opened.keybag) }
+        let keys = try old.map { try slotKeys(.passcode($0), of: opened.keybag) }
         try checkIsUnlocked(opened)
         return (opened, keys)
     }
@@ -413,7 +413,8 @@ struct KeybagRewrite {
 
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     init(after opened: OpenedKeybag) throws {
-        guard let contents = try KeybagContents(after: opened) else {
+        let contents = try KeybagContents(after: opened.keybag, unlockKeys: opened.unlockKeys)
+        guard let contents else {
             throw LockboxError.interactionNotAllowed(.whenUnlocked)
         }
         self.contents = contents
@@ -426,13 +427,6 @@ struct KeybagRewrite {
         first.epoch = old.epoch
         second.generation += 1
         return [first, second]
-    }
-}
-
-extension KeybagContents {
-    /// The next version of a keybag that is completely open, or nil if it is not.
-    init?(after opened: OpenedKeybag) throws {
-        try self.init(after: opened.keybag, unlockKeys: opened.unlockKeys)
     }
 }
 

@@ -52,7 +52,10 @@ extension KeyStore {
         var failures: [any Error] = []
         for slot in slots.filter(\.opensAllClasses) + slots.filter({ !$0.opensAllClasses }) {
             do {
-                let keys = try slotKeys(method, of: slot, keybag.storeID)
+                if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
+                var secret = try method.deriveSecret(slot.parameters, salt: slot.salt)
+                defer { Sodium.wipe(&secret) }
+                let keys = try slot.keys(Self.key(secret), keybag.storeID)
                 if try slot.fits(keys) { return keys }
             } catch {
                 // Another slot may be of another chip or key.
@@ -66,20 +69,6 @@ extension KeyStore {
 
     func noSlot(_ kind: SlotKind) -> LockboxError {
         kind == .passcode ? .passcodeNotSet : .slotNotFound(slot: kind.description)
-    }
-
-    private func slotKeys(_ method: any UnlockMethod, of slot: KeybagSlot, _ store: StoreID) throws
-        -> SlotKeys
-    {
-        if slot.kind == .passcode { derivations.withLock { $0 += 1 } }
-        var secret = try method.deriveSecret(slot.parameters, salt: slot.salt)
-        defer { Sodium.wipe(&secret) }
-        return try SlotKeys(
-            secret: Self.key(secret),
-            slot: slot.id,
-            store: store,
-            levels: KeybagSlot.levels(opensAllClasses: slot.opensAllClasses)
-        )
     }
 
     static func key(_ secret: [UInt8]) throws -> SecretKey {
@@ -204,17 +193,16 @@ extension KeyStore {
         if let known = known(record, own.keyring) { return known.opened }
         // A new record may belong to a new keybag.
         let own = try self.own()
-        switch try mappingErrors(of: Self.keybagRecord, { try userUnlock.open(own, record) }) {
-        case .opened(let opened, let deadline) where isTrusted(opened):
-            trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: false)
-            remember(opened)
-            keep(.init(record: record, opened: opened, deadline: deadline), own.keyring)
-            return opened
-        case .opened, .invalid:
-            keep(.init(record: record, opened: nil), own.keyring)
+        let found = try mappingErrors(of: Self.keybagRecord) { try userUnlock.open(own, record) }
+        guard let found else { return nil }
+        guard let opened = found.opened, isTrusted(opened) else {
+            keep(.init(record: record), own.keyring)
             return nil
-        case .unread: return nil
         }
+        trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: false)
+        remember(opened)
+        keep(found, own.keyring)
+        return opened
     }
 
     /// The keybag that a record is known to open. Wipes the keys of a record whose time is over.

@@ -271,7 +271,7 @@ struct SeenGeneration: Sendable {
     // MARK: An entry: name, generation, epoch, four zeros, MAC
 
     private static func entryName(_ keyring: Keyring) -> [UInt8] {
-        Array(keyring.seenMAC(withUnsafeBytes(of: keyring.storeID, Array.init)).prefix(nameLength))
+        Array(keyring.seenMAC(keyring.storeID.bytes).prefix(nameLength))
     }
 
     private static func encode(_ seen: Seen, _ name: [UInt8], _ keyring: Keyring) -> [UInt8] {

@@ -32,8 +32,8 @@ final class KeyStore: Sendable {
     init(
         storage: any RecordStorage,
         deviceKey: DeviceKeySource,
-        requirements: StoreRequirements,
-        kernel: KernelKeyring,
+        requires requirements: StoreRequirements = StoreRequirements(),
+        kernel: KernelKeyring = KernelKeyring(),
         seen: SeenGeneration? = nil,
         counter: (any GenerationCounter)? = nil
     ) {
@@ -158,7 +158,9 @@ final class KeyStore: Sendable {
             while true {
                 guard let (keybag, revision) = try readKeybag() else { return nil }
                 let before = opened
-                if let before, before.keybag.storeID != keybag.storeID { throw storeIsReplaced }
+                if let before, before.keybag.storeID != keybag.storeID {
+                    throw LockboxError.storeReplaced(location: keybagLocation)
+                }
                 let opened = try mappingErrors(of: Self.keybagRecord) {
                     try open(keybag, revision, slotKeys, before)
                 }
@@ -247,16 +249,14 @@ final class KeyStore: Sendable {
 
     private func readKeybag(_ device: StoredDeviceKey.Candidates) throws -> (Keybag, RecordRevision)? {
         let length = KeybagHeader.maximumRecordLength
-        let found: (Keybag, RecordRevision)?
         do {
-            found = try storage.read(Self.keybagRecord, atLeast: length, maximum: length) {
+            return try storage.read(Self.keybagRecord, atLeast: length, maximum: length) {
                 let revision = $0.revision  // of the bytes before they are opened in place
                 return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
         } catch let error as RecordError where error != .wrongDeviceKey {
             throw error.lockboxError(keybagLocation)
         }
-        return found
     }
 
     /// The identity that the keybag states. Not authenticated: it takes no device key.
@@ -339,10 +339,6 @@ final class KeyStore: Sendable {
     var keybagLocation: String { storage.location(of: Self.keybagRecord) }
 
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
-
-    private var storeIsReplaced: LockboxError {
-        .storeReplaced(location: keybagLocation)
-    }
 
     func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as RecordError {

@@ -66,12 +66,7 @@ public struct PasscodeSource: Sendable {
     ///
     /// - Parameter name: The credential's name in the unit.
     public static func credential(_ name: String = "lockbox-passcode") -> PasscodeSource {
-        PasscodeSource { maximum in
-            guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
-                throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
-            }
-            return try SecretReader.file("\(directory)/\(name)", maximum: maximum)
-        }
+        PasscodeSource { try SecretReader.credential(name, maximum: $0) }
     }
 
     /// The first of these that is set: the file named by `LOCKBOX_PASSCODE_FILE`; the systemd credential
@@ -140,24 +135,27 @@ public enum SecretReader {
             throw LockboxError.invalidLocation(location: path, reason: "its name has a zero byte")
         }
         // O_NONBLOCK: does not wait for a FIFO's writer.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            throw LockboxError.storageFailure(operation: "open", path: path, errno: errno)
-        }
+        let result = errnoIfNegative(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))
+        let descriptor = CInt(try check(result, "open", path))
         defer { close(descriptor) }
-        try check(descriptor, path)
+        try checkPermissions(descriptor, path)
         return try self.descriptor(descriptor, path: path, maximum: maximum)
+    }
+
+    static func credential(_ name: String, maximum: Int) throws -> [UInt8] {
+        guard let directory = try Environment["CREDENTIALS_DIRECTORY"] else {
+            throw LockboxError.invalidPasscode(reason: "CREDENTIALS_DIRECTORY is not set")
+        }
+        return try file("\(directory)/\(name)", maximum: maximum)
     }
 
     /// Throws if others can use the file. Not if it was opened for this process, whose parent decides who else reads it. Of
     /// systemd's credentials, the mode does not say who can read them.
-    private static func check(_ descriptor: CInt, _ path: String) throws(LockboxError) {
+    private static func checkPermissions(_ descriptor: CInt, _ path: String) throws(LockboxError) {
         let folder = Path.parent(of: path)
         if path == "/dev/stdin" || descriptorFolders.contains(folder) { return }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            throw LockboxError.storageFailure(operation: "fstat", path: path, errno: errno)
-        }
+        try check(errnoIfNegative(fstat(descriptor, &status)), "fstat", path)
         // Nothing else holds a secret.
         guard [S_IFREG, S_IFIFO].contains(status.st_mode & S_IFMT) else { return }
         let isCredential = (try? Environment["CREDENTIALS_DIRECTORY"]) == folder
@@ -182,9 +180,7 @@ public enum SecretReader {
         timeout: Duration = PasscodeSource.timeout
     ) throws -> [UInt8] {
         // poll(2) would wait for a closed descriptor.
-        guard fcntl(descriptor, F_GETFD) >= 0 else {
-            throw LockboxError.storageFailure(operation: "read", path: path, errno: errno)
-        }
+        try check(errnoIfNegative(fcntl(descriptor, F_GETFD)), "read", path)
         if isatty(descriptor) == 1 {
             throw LockboxError.invalidPasscode(
                 reason: "\(path) is a terminal; use a file or a pipe"
@@ -193,22 +189,17 @@ public enum SecretReader {
         let deadline = ContinuousClock.now + timeout
         // One byte more than allowed, to detect excess. Never grown, which would leave copies.
         var buffer = [UInt8](repeating: 0, count: maximum + 1)
+        defer { Sodium.wipe(&buffer) }
         var count = 0
         while count < buffer.count {
             try wait(for: descriptor, until: deadline, path)
             let read = buffer.withUnsafeMutableBytes {
-                LockboxPlatform.read(descriptor, $0.baseAddress! + count, $0.count - count)
+                errnoIfNegative(LockboxPlatform.read(descriptor, $0.baseAddress! + count, $0.count - count))
             }
             if read == 0 { break }
-            if read < 0 {
-                if errno == EINTR || errno == EAGAIN { continue }
-                let code = errno
-                Sodium.wipe(&buffer)
-                throw LockboxError.storageFailure(operation: "read", path: path, errno: code)
-            }
-            count += read
+            if read == -Int(EINTR) || read == -Int(EAGAIN) { continue }
+            count += try check(read, "read", path)
         }
-        defer { Sodium.wipe(&buffer) }
         guard count <= maximum else {
             throw LockboxError.invalidPasscode(reason: "\(path) is longer than a secret may be")
         }
@@ -229,9 +220,7 @@ public enum SecretReader {
             if result == 0 {
                 throw LockboxError.invalidPasscode(reason: "reading \(path) timed out")
             }
-            if errno != EINTR {
-                throw LockboxError.storageFailure(operation: "poll", path: path, errno: errno)
-            }
+            if errno != EINTR { try check(-Int(errno), "poll", path) }
         }
     }
 }

@@ -19,7 +19,7 @@ public struct RecoveryCode: Sendable {
     /// Creates a new random code.
     public init() {
         symbols = WipedBytes(count: Self.checkedCount) { symbols in
-            Sodium.fillRandom(UnsafeMutableRawBufferPointer(rebasing: symbols[..<Self.symbolCount]))
+            Sodium.fillRandom(symbols.part(..<Self.symbolCount))
             for index in 0..<Self.symbolCount { symbols[index] &= 31 }
             // The last two are still zeros. With this remainder in their place, that of the whole code is 0.
             let remainder = Self.remainder(symbols)

@@ -81,11 +81,6 @@ public struct StoreRequirements: Sendable, Hashable {
     }
 }
 
-extension SIMD16<UInt8> {
-    /// The ID of a store or a slot, as users see it.
-    var hexadecimal: String { withUnsafeBytes(of: self) { $0.hexadecimal } }
-}
-
 extension Accessibility {
     var protection: Int {
         switch self {

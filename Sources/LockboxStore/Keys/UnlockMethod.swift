@@ -82,17 +82,21 @@ public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
 /// Unlocks with a secret that a person or a file has: see ``UnlockMethod/passcode(_:strength:)``,
 /// ``UnlockMethod/recoveryCode(_:)`` and ``UnlockMethod/key(_:)``.
 public struct SecretUnlock: UnlockMethod {
-    fileprivate let method: any UnlockMethod
-
     /// The kind of the slots that it creates and opens.
-    public var kind: SlotKind { method.kind }
+    public let kind: SlotKind
+
+    /// Those of a new slot.
+    fileprivate var parameters: [UInt8] = []
+    fileprivate let secret: @Sendable (_ parameters: [UInt8], _ salt: [UInt8]) throws -> [UInt8]
 
     /// Reads or derives the secret.
-    public func enroll(salt: [UInt8]) throws -> SlotEnrollment { try method.enroll(salt: salt) }
+    public func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+        SlotEnrollment(parameters: parameters, secret: try secret(parameters, salt))
+    }
 
     /// Reads or derives the secret again.
     public func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        try method.deriveSecret(parameters, salt: salt)
+        try secret(parameters, salt)
     }
 }
 
@@ -103,143 +107,72 @@ extension UnlockMethod where Self == SecretUnlock {
     ///   - passcode: The source of the passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess, for a new slot.
     public static func passcode(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) -> Self {
-        Self(method: PasscodeUnlock(passcode, strength: strength))
+        Self(kind: .passcode, parameters: PasscodeCost(strength).encoded) { parameters, salt in
+            do { return try PasscodeCost(parameters).derive(passcode, salt: salt) } catch let error
+                as RecordError
+            { throw error.lockboxError("the passcode slot") }
+        }
     }
 
     /// Unlocks with a ``RecoveryCode``.
     ///
     /// - Parameter code: The source of the code, as somebody types it.
-    public static func recoveryCode(_ code: PasscodeSource) -> Self { Self(method: RecoveryCodeUnlock(code)) }
+    public static func recoveryCode(_ code: PasscodeSource) -> Self { recoveryCode(code, known: nil) }
+
+    /// Needs no source.
+    static func recoveryCode(known code: RecoveryCode) -> Self { recoveryCode(.closure { [] }, known: code) }
+
+    private static func recoveryCode(_ source: PasscodeSource, known: RecoveryCode?) -> Self {
+        // The code that was typed. A store may have several codes, and a person is asked once.
+        let typed = Protected(known)
+        return Self(kind: .recoveryCode) { parameters, salt in
+            try checkIsEmpty(parameters, "the slot of the recovery code")
+            let code = try typed.withLock { $0 } ?? source.withBytes { try RecoveryCode(typed: $0) }
+            typed.withLock { $0 = code }
+            // A code has 130 random bits, so Argon2id is not needed.
+            return Sodium.hash(of: salt, key: try code.key(), personal: .recovery)
+        }
+    }
 
     /// Unlocks with a key in a file or a systemd credential, without a person: for services.
     ///
     /// - Parameter key: The source of the key: at least 32 random bytes, stored apart from the device key, which every
     ///   program that uses the store needs. With ``DeviceKeySource/stored``, calls throw
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``.
-    public static func key(_ key: DeviceKeySource) -> Self { Self(method: KeyUnlock(key)) }
+    public static func key(_ key: DeviceKeySource) -> Self {
+        Self(kind: .key) { parameters, salt in
+            try checkIsEmpty(parameters, "the key slot")
+            guard let key = try key.given() else {
+                throw LockboxError.invalidDeviceKey(
+                    source: "stored",
+                    reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
+                )
+            }
+            // Not the key itself: the same bytes as a device key would be the same key.
+            return try Sodium.derive(.key, from: key, salt).withBytes(Array.init)
+        }
+    }
+
+    private static func checkIsEmpty(_ parameters: [UInt8], _ record: String) throws {
+        if parameters.isEmpty { return }
+        throw LockboxError.corrupt(record: record, reason: "it has unknown parameters")
+    }
 }
 
-/// Stretches the passcode with Argon2id.
-struct PasscodeUnlock: UnlockMethod {
-    var kind: SlotKind { .passcode }
-
-    private static let record = "the passcode slot"
-
-    private let passcode: PasscodeSource
-    private let strength: PasscodeStrength
-
-    init(_ passcode: PasscodeSource, strength: PasscodeStrength = .moderate) {
-        self.passcode = passcode
-        self.strength = strength
-    }
-
-    /// Derives the secret from the passcode, with the strength of a new slot. Runs Argon2id.
-    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-        let cost = PasscodeCost(strength)
-        var parameters = [UInt8](repeating: 0, count: PasscodeCost.length)
-        parameters.withUnsafeMutableBytes {
-            var writer = ByteWriter($0)
-            cost.write(to: &writer)
-        }
-        return SlotEnrollment(parameters: parameters, secret: try secret(cost, salt))
-    }
-
-    /// Derives the secret from the passcode, with the strength of the slot. Runs Argon2id.
-    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        do { return try secret(PasscodeCost(parameters), salt) } catch let error as RecordError {
-            throw error.lockboxError(Self.record)
-        }
-    }
-
-    private func secret(_ cost: PasscodeCost, _ salt: [UInt8]) throws -> [UInt8] {
+extension PasscodeCost {
+    /// Derives a slot's secret from the passcode. Runs Argon2id.
+    fileprivate func derive(_ passcode: PasscodeSource, salt: [UInt8]) throws -> [UInt8] {
         guard salt.count >= MemoryLayout<SIMD16<UInt8>>.size else {
-            throw LockboxError.corrupt(record: Self.record, reason: "its salt has \(salt.count) bytes")
+            throw RecordError.malformed("its salt has \(salt.count) bytes")
         }
         let salt = salt.withUnsafeBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
         var secret = [UInt8](repeating: 0, count: SecretKey.length)
         try passcode.withBytes { passcode in
-            try secret.withUnsafeMutableBytes { try cost.derive(passcode, salt: salt, into: $0) }
+            try secret.withUnsafeMutableBytes {
+                try Argon2id.derive(passcode, salt: salt, operations: operations, memory: memory, into: $0)
+            }
         }
         return secret
-    }
-}
-
-/// Unlocks with a ``RecoveryCode``.
-struct RecoveryCodeUnlock: UnlockMethod {
-    var kind: SlotKind { .recoveryCode }
-
-    private let source: PasscodeSource
-    /// The code that was typed. A store may have several codes, and a person is asked once.
-    private let code: Protected<RecoveryCode?>
-
-    init(_ code: PasscodeSource) {
-        source = code
-        self.code = Protected(nil)
-    }
-
-    /// Needs no source.
-    init(known code: RecoveryCode) {
-        source = .closure { [] }
-        self.code = Protected(code)
-    }
-
-    /// Reads the code, and derives the secret. There are no parameters.
-    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
-    }
-
-    /// Reads the code, and derives the secret. A code has 130 random bits, so Argon2id is not needed.
-    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        guard parameters.isEmpty else {
-            throw LockboxError.corrupt(
-                record: "the slot of the recovery code",
-                reason: "it has unknown parameters"
-            )
-        }
-        let key = try typedCode().key()
-        var secret = [UInt8](repeating: 0, count: SecretKey.length)
-        salt.withUnsafeBytes { salt in
-            secret.withUnsafeMutableBytes { Sodium.hash(salt, key: key, personal: .recovery, into: $0) }
-        }
-        return secret
-    }
-}
-
-extension RecoveryCodeUnlock {
-    private func typedCode() throws -> RecoveryCode {
-        if let code = code.withLock({ $0 }) { return code }
-        let typed = try source.withBytes { try RecoveryCode(typed: $0) }
-        code.withLock { $0 = typed }
-        return typed
-    }
-}
-
-/// Unlocks with a key in a file or a systemd credential, without a person: for services.
-struct KeyUnlock: UnlockMethod {
-    var kind: SlotKind { .key }
-
-    private let key: DeviceKeySource
-
-    init(_ key: DeviceKeySource) { self.key = key }
-
-    /// Reads the key, which is the secret. There are no parameters.
-    func enroll(salt: [UInt8]) throws -> SlotEnrollment {
-        SlotEnrollment(parameters: [], secret: try deriveSecret([], salt: salt))
-    }
-
-    /// Reads the key again.
-    func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
-        guard parameters.isEmpty else {
-            throw LockboxError.corrupt(record: "the key slot", reason: "it has unknown parameters")
-        }
-        guard let key = try key.given() else {
-            throw LockboxError.invalidDeviceKey(
-                source: "stored",
-                reason: "the key of a slot cannot be kept in the store; keep it in a file or a credential"
-            )
-        }
-        // Not the key itself: the same bytes as a device key would be the same key.
-        return try Sodium.derive(.key, from: key, salt).withBytes(Array.init)
     }
 }
 
@@ -247,9 +180,7 @@ extension KeybagSlot {
     /// Whether a key of these bytes, hashed, opens the slot.
     func isOpened(by key: SecretKey, _ store: StoreID) throws -> Bool {
         guard kind == .key else { return false }
-        let secret = try Sodium.derive(.key, from: key, salt)
-        let levels = Self.levels(opensAllClasses: opensAllClasses)
-        return try fits(SlotKeys(secret: secret, slot: id, store: store, levels: levels))
+        return try fits(keys(Sodium.derive(.key, from: key, salt), store))
     }
 
     /// Whether the slot's key has the bytes of a device key, of its record in the store, or of the file that it is read from. The

@@ -25,42 +25,32 @@ struct UserUnlock: Sendable {
             }
     }
 
-    /// The result of opening a record.
-    enum Outcome {
-        /// The keybag, with the keys that the record opens in addition to the open ones, and its deadline.
-        case opened(OpenedKeybag, deadline: UInt64)
-        /// The record belongs to another keybag, is a copy, is over, or is damaged.
-        case invalid
-        /// The kernel did not return the record.
-        case unread
-    }
-
-    func open(_ opened: OpenedKeybag, _ found: Found) throws -> Outcome {
-        var record: SharedUnlock?
-        let isRead: Bool? = try kernel.read(found.key, maximum: SharedUnlock.length) {
-            record = try open($0, found, opened.keybag)
-            return true
+    /// Opens a record with the keybag. Returns nil if the kernel did not return the record.
+    func open(_ opened: OpenedKeybag, _ found: Found) throws -> UserRecords.Outcome? {
+        let (store, device) = (opened.keybag.storeID, opened.keybag.deviceKey)
+        var isRead = false
+        guard let record = try record(found, store, device, whenRead: { isRead = true }) else {
+            return isRead ? UserRecords.Outcome(record: found) : nil
         }
-        if isRead == nil { return .unread }
-        guard let record else { return .invalid }
         do {
-            return .opened(try opened.adding(record.level, record.key), deadline: record.deadline)
+            let opened = try opened.adding(record.level, record.key)
+            return UserRecords.Outcome(record: found, opened: opened, deadline: record.deadline)
         } catch is RecordError {
-            return .invalid
+            return UserRecords.Outcome(record: found)
         }
     }
 
-    private func open(_ bytes: UnsafeMutableRawBufferPointer, _ found: Found, _ keybag: Keybag) throws
-        -> SharedUnlock?
-    {
-        try SharedUnlock(
-            bytes,
-            found.kind.level,
-            found.key,
-            keybag.storeID,
-            keybag.deviceKey,
-            now: Self.now
-        )
+    /// Returns nil if the record belongs to another keybag, is a copy, is over, or is damaged, or if the kernel does not return it.
+    private func record(
+        _ found: Found,
+        _ store: StoreID,
+        _ device: SecretKey,
+        whenRead: () -> Void = {}
+    ) throws -> SharedUnlock? {
+        try kernel.read(found.key, maximum: SharedUnlock.length) {
+            whenRead()
+            return try SharedUnlock($0, found.kind.level, found.key, store, device, now: Self.now)
+        }
     }
 
     /// Adds the records of an unlocked store to the kernel, replacing older ones.
@@ -89,13 +79,12 @@ struct UserUnlock: Sendable {
         if keybag.slots.isEmpty { return [] }
         return try UnlockLevel.allCases.compactMap { level in
             let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
-            guard let key = kernel.serial(of: kind.name(keybag.storeID)) else { return nil }
-            return try kernel.read(key, maximum: SharedUnlock.length) {
-                guard let record = try open($0, Found(kind: kind, key: key), keybag) else { return nil }
-                // Whoever has the device key can make records, of keys that open nothing.
-                do { _ = try keybag.open([level: record.key]) } catch RecordError.notAuthentic { return nil }
-                return Published(record: record, key: key)
-            }
+            guard let key = kernel.serial(of: kind.name(keybag.storeID)),
+                let record = try record(Found(kind: kind, key: key), keybag.storeID, keybag.deviceKey)
+            else { return nil }
+            // Whoever has the device key can make records, of keys that open nothing.
+            do { _ = try keybag.open([level: record.key]) } catch RecordError.notAuthentic { return nil }
+            return Published(record: record, key: key)
         }
     }
 
@@ -134,11 +123,9 @@ struct UserUnlock: Sendable {
     }
 
     private func opens(_ next: NextKeys, _ found: Found) throws -> Bool {
-        let level = found.kind.level
-        let record = try kernel.read(found.key, maximum: SharedUnlock.length) {
-            try SharedUnlock($0, level, found.key, next.store, next.device, now: Self.now)
-        }
-        guard let key = next.unlockKeys[level], let record else { return false }
+        guard let key = next.unlockKeys[found.kind.level],
+            let record = try record(found, next.store, next.device)
+        else { return false }
         return record.key.isEqual(to: key)
     }
 
@@ -214,12 +201,13 @@ public enum UnlockScope: String, Sendable, Hashable, Codable, CaseIterable {
 /// Caches what the kernel's records open with a given keyring, because the kernel is asked at every access.
 struct UserRecords {
     let own: Keyring
-    /// `opened` is nil for a record that opens nothing: it belongs to another passcode or is damaged.
     var outcomes: [Outcome] = []
 
     struct Outcome {
         let record: UserUnlock.Found
-        let opened: OpenedKeybag?
+        /// The keybag, with the keys that the record opens in addition to the open ones. Nil for a record that opens nothing: it
+        /// belongs to another keybag, is a copy, is over, or is damaged.
+        var opened: OpenedKeybag?
         /// The kernel may keep a record longer: another process can change its time there.
         var deadline: UInt64 = 0
     }
@@ -281,7 +269,7 @@ struct KernelKeyring: Sendable {
             let length = call { kernel_key_read(key, buffer.baseAddress, buffer.count) }
             // If the key is longer than the buffer, the kernel returns its full length.
             guard length >= 0, length <= buffer.count else { return nil }
-            return try body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
+            return try body(buffer.part(..<length))
         }
     }
 

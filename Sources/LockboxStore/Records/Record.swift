@@ -45,15 +45,13 @@ import LockboxPlatform
     /// The revision of a record that does not exist.
     public static let absent = RecordRevision(0, 0, 0, 0)
 
-    private let parts: SIMD4<UInt64>
-
     /// The numbers that it was made from.
-    public var numbers: SIMD4<UInt64> { parts }
+    public let numbers: SIMD4<UInt64>
 
     /// Creates a revision from numbers that are never used again. They must not all be zero, which is
     /// ``absent``.
     public init(_ first: UInt64, _ second: UInt64 = 0, _ third: UInt64 = 0, _ fourth: UInt64 = 0) {
-        parts = SIMD4(first, second, third, fourth)
+        numbers = SIMD4(first, second, third, fourth)
     }
 
     /// The number of bytes that a revision is computed from.
@@ -66,7 +64,7 @@ import LockboxPlatform
         let prefix = UnsafeRawBufferPointer(rebasing: record.prefix(Self.prefixLength))
         withUnsafeMutableBytes(of: &parts) { Sodium.hash(prefix, into: $0) }
         parts[3] ^= UInt64(length)
-        self.parts = parts
+        numbers = parts
     }
 }
 
@@ -214,5 +212,3 @@ extension RecordChange: Undescribed {
         }
     }
 }
-
-extension InMemoryStorage: Undescribed {}

@@ -15,7 +15,7 @@ public final class SecretKey: @unchecked Sendable {  // its bytes are those of `
 
     private init(_ memory: GuardedMemory, _ range: Range<Int>) {
         self.memory = memory
-        bytes = UnsafeRawBufferPointer(rebasing: memory.bytes[range])
+        bytes = memory.bytes.part(range)
     }
 
     /// Creates a key that `fill` writes in place, so that no copy is left elsewhere.
@@ -68,13 +68,7 @@ package struct KeyPair: Sendable {
         _ = Sodium.ready
         var publicKey = [UInt8](repeating: 0, count: Self.publicKeyLength)
         privateKey = try SecretKey { privateKey in
-            seed.withBytes { seed in
-                _ = crypto_box_seed_keypair(
-                    &publicKey,
-                    privateKey.baseAddress!.assumingMemoryBound(to: UInt8.self),
-                    seed.baseAddress!.assumingMemoryBound(to: UInt8.self)
-                )
-            }
+            seed.withBytes { _ = crypto_box_seed_keypair(&publicKey, privateKey.start, $0.start) }
         }
         self.publicKey = publicKey
     }
@@ -87,12 +81,7 @@ package struct KeyPair: Sendable {
         _ = Sodium.ready
         return bytes.withBytes { bytes in
             var output = [UInt8](repeating: 0, count: bytes.count + sealOverhead)
-            let result = crypto_box_seal(
-                &output,
-                bytes.baseAddress!.assumingMemoryBound(to: UInt8.self),
-                UInt64(bytes.count),
-                publicKey
-            )
+            let result = crypto_box_seal(&output, bytes.start, UInt64(bytes.count), publicKey)
             return result == 0 ? output : nil
         }
     }
@@ -101,20 +90,14 @@ package struct KeyPair: Sendable {
     /// changed.
     package func open(_ box: UnsafeRawBufferPointer) throws -> SecretKey? {
         guard box.count > Self.sealOverhead else { return nil }
-        var isOpen = false
+        var result: CInt = -1
         let key = try SecretKey(count: box.count - Self.sealOverhead) { output in
-            privateKey.withBytes { privateKey in
-                isOpen =
-                    crypto_box_seal_open(
-                        output.baseAddress!.assumingMemoryBound(to: UInt8.self),
-                        box.baseAddress!.assumingMemoryBound(to: UInt8.self),
-                        UInt64(box.count),
-                        publicKey,
-                        privateKey.baseAddress!.assumingMemoryBound(to: UInt8.self)
-                    ) == 0
+            let length = UInt64(box.count)
+            result = privateKey.withBytes {
+                crypto_box_seal_open(output.start, box.start, length, publicKey, $0.start)
             }
         }
-        return isOpen ? key : nil
+        return result == 0 ? key : nil
     }
 }
 

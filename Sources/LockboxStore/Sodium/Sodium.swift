@@ -89,6 +89,15 @@ public enum Sodium {
         }
     }
 
+    /// Returns 32 bytes of keyed BLAKE2b.
+    static func hash(of bytes: [UInt8], key: SecretKey, personal: Personal) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: 32)
+        bytes.withUnsafeBytes { bytes in
+            output.withUnsafeMutableBytes { hash(bytes, key: key, personal: personal, into: $0) }
+        }
+        return output
+    }
+
     /// Computes keyed BLAKE2b. The personal string, zero-padded to 16 bytes, separates the uses of a key.
     package static func hash(
         _ input: UnsafeRawBufferPointer,
@@ -282,7 +291,7 @@ package enum Argon2id {
         defer { permit.signal() }
         let result = withUnsafeBytes(of: salt) { salt in
             crypto_pwhash(
-                output.baseAddress!.assumingMemoryBound(to: UInt8.self),
+                output.start,
                 UInt64(output.count),
                 passcode.bindMemory(to: CChar.self).baseAddress!,
                 UInt64(passcode.count),

@@ -284,18 +284,14 @@ import Testing
     @Test func aLockThatTheKernelRefusesIsAnError() throws {
         let own = try TestStore().backend(kernel: KernelKeyring { EPERM }).setUp(items: ["k": .whenUnlocked])
         let others = EncryptedFileBackend(
-            storage: own.storage,
-            deviceKey: .stored,
-            kernel: KernelKeyring { EPERM }
+            KeyStore(storage: own.storage, deviceKey: .stored, kernel: KernelKeyring { EPERM })
         )
         expectError(.storageFailure) { try others.lock() }
         // It is locked, and has nothing in the kernel.
         try own.lock()
         #expect(try own.lockState == .locked)
         let none = EncryptedFileBackend(
-            storage: own.storage,
-            deviceKey: .stored,
-            kernel: KernelKeyring { ENOSYS }
+            KeyStore(storage: own.storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
         )
         try none.lock()
     }

@@ -279,7 +279,7 @@ import Testing
         try owner.unlock(.value("1234"))
         try lockbox.archiveObject("next", forKey: "new")
         var item = try readBytes(store.path("new"))
-        let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.classAndEpoch(of: $0)?.1 })
+        let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.beginning(of: $0)?.epoch })
         #expect(try epoch >= store.openedKeybag().firstProtected && epoch > before.epoch)
         #expect(try lockbox.unarchiveObject(forKey: "new") == "next")
         #expect(try lockbox.unarchiveObject(forKey: "k") == "old")

@@ -67,7 +67,8 @@ import Testing
         let forged = try forger.replaceSlots(isLater: true) {
             $0.unlockKeys[.afterFirstUnlock] = unlockKey
         }
-        let listed = slots.map { slot in slot.with(slot.grants.filter { $0.level == .afterFirstUnlock }) }
+        var listed = slots
+        for index in listed.indices { listed[index].grants.removeAll { $0.level == .unlocked } }
         try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0], listing: listed))
         if !isRunning {
             #expect(throws: LockboxError.self) { try program.unlock(.value("1234")) }

@@ -138,9 +138,8 @@ import Testing
 
         /// Of level 2, listing the owner's slots.
         func placeDowngraded(_ key: SecretKey, _ files: KeyFiles) throws {
-            let slots = try Keybag.read(files.keybag, world.store.keysOf(files)).slots.map { slot in
-                slot.with(slot.grants.filter { $0.level == .afterFirstUnlock })
-            }
+            var slots = try Keybag.read(files.keybag, world.store.keysOf(files)).slots
+            for index in slots.indices { slots[index].grants.removeAll { $0.level == .unlocked } }
             try place {
                 try world.forger.replaceSlots {
                     $0.generation -= 1; $0.unlockKeys[.afterFirstUnlock] = key
@@ -221,11 +220,11 @@ import Testing
         func isKnown(_ path: String) throws -> Bool {
             let bytes = try readBytes(path)
             var copy = bytes
-            let found = copy.withUnsafeMutableBytes { ItemHeader.classAndEpoch(of: $0) }
-            guard let (accessibility, epoch) = found else { return false }
+            let found = copy.withUnsafeMutableBytes { ItemHeader.beginning(of: $0) }
+            guard let header = found else { return false }
             let keybag = try Keybag.read(world.before.keybag, world.store.keysOf(world.before))
             let names = known.first { $0.id.role == .names }!
-            let id = Keyring.KeyID(.classKey(accessibility), epoch)
+            let id = Keyring.KeyID(.classKey(header.accessibility), header.epoch)
             for (_, key) in known {
                 let keyring = try Keyring(keybag: keybag, keys: [names, (id, key)])
                 var copy = bytes

@@ -286,12 +286,9 @@ import Lockbox
             copy.directory,
         ]
         for path in spellings {
-            let backend = EncryptedFileBackend(
-                storage: FileStorage(directory: path),
-                deviceKey: .stored,
-                kernel: KernelKeyring(),
-                seen: SeenGeneration(kernel: KernelKeyring(), name: name)
-            )
+            let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+            let storage = FileStorage(directory: path)
+            let backend = EncryptedFileBackend(KeyStore(storage: storage, deviceKey: .stored, seen: seen))
             expectError(.rolledBack, "\(path)") { try backend.unlock(.value("1234")) }
         }
     }

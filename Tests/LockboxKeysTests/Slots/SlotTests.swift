@@ -239,7 +239,7 @@ import Lockbox
     /// Apps call the methods too, with what a keybag of somebody else contains.
     @Test func whatIsNoSlotIsCorrupt() throws {
         let salt = [UInt8](repeating: 1, count: 32)
-        let passcode = PasscodeUnlock(.value("correct horse"), strength: .interactive)
+        let passcode = SecretUnlock.passcode(.value("correct horse"), strength: .interactive)
         let enrollment = try passcode.enroll(salt: salt)
         #expect(try passcode.deriveSecret(enrollment.parameters, salt: salt) == enrollment.secret)
         expectError(.corrupt) { try passcode.deriveSecret(enrollment.parameters, salt: [1]) }
@@ -249,8 +249,8 @@ import Lockbox
             parameters[index] ^= 0x80
             expectError(.corrupt, "byte \(index)") { try passcode.deriveSecret(parameters, salt: salt) }
         }
-        let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
-        for method in [passcode, code, KeyUnlock(.bytes(Self.key))] as [any UnlockMethod] {
+        let code = SecretUnlock.recoveryCode(.value(RecoveryCode().text))
+        for method in [passcode, code, .key(.bytes(Self.key))] {
             let parameters = try method.enroll(salt: salt).parameters
             expectError(.corrupt) { try method.deriveSecret(parameters + [0], salt: salt) }
         }

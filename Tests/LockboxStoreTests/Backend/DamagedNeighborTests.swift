@@ -4,7 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
-import LockboxTesting
+@_spi(Extensions) import LockboxTesting
 
 /// Promise 12: one damaged record makes nothing else unreachable.
 @Suite struct DamagedNeighborTests {

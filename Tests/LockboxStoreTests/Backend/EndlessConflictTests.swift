@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// A storage whose every commit meets a conflict, as a hostile server of a cluster can say for ever.
 struct EndlessConflictTests {

@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 @testable import LockboxTestProcess
 
 /// Another process acts before whichever call of a storage that has no locks: only what a commit expects keeps the two
@@ -28,7 +29,7 @@ import Lockbox
 
     /// Opens it like a process that has just started.
     private func open(_ storage: any RecordStorage) -> SealedBackend {
-        SealedBackend(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS })
+        SealedBackend(KeyStore(storage: storage, deviceKey: .stored, kernel: KernelKeyring { ENOSYS }))
     }
 
     private func archive(

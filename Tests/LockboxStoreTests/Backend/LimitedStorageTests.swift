@@ -1,5 +1,5 @@
 import Foundation
-import LockboxTesting
+@_spi(Extensions) import LockboxTesting
 import Testing
 
 import Lockbox

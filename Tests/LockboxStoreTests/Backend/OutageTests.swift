@@ -4,6 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// The storage fails in the middle of a call, as one on a network can.
 @Suite struct OutageTests {

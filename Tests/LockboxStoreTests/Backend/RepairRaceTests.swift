@@ -4,6 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// An item named as unreadable may have been written anew before it is removed or set aside.
 @Suite(.timeLimit(.minutes(10))) struct RepairRaceTests {

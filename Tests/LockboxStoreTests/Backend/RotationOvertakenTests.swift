@@ -4,6 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Other processes that begin a rotation while one is under way, and are killed.
 @Suite struct RotationOvertakenTests {

@@ -236,7 +236,7 @@ import Testing
         let store = try TestStore()
         let trace = Protected<[SystemCalls.Call]>([])
         let storage = FileStorage(
-            directory: "\(store.directory)/a/b/c",
+            StoreLocation("\(store.directory)/a/b/c"),
             calls: SystemCalls(fault: { call in
                 trace.withLock { if [.mkdir, .fsync, .rename].contains(call) { $0.append(call) } }
                 return nil

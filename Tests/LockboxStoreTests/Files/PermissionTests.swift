@@ -294,7 +294,7 @@ import Testing
         calls.isOnFUSE = { _ in true }
         func backend(_ directory: String, isForOneMachine: Bool = false) -> EncryptedFileBackend {
             EncryptedFileBackend(
-                storage: FileStorage(directory: directory, calls: calls, isForOneMachine: isForOneMachine)
+                storage: FileStorage(StoreLocation(directory), calls: calls, isForOneMachine: isForOneMachine)
             )
         }
         try overwrite("\(store.directory)/tmp/root.1", [])

@@ -63,13 +63,8 @@ import Testing
         var box =
             [UInt8](repeating: 0, count: SealedBox.prefixLength) + plaintext
             + [UInt8](repeating: 0, count: 16)
-        box.withUnsafeMutableBytes { box in
-            data.withUnsafeBytes { data in
-                context.withUnsafeBytes {
-                    SealedBox.seal(box, authenticating: data, context: $0, key: key, personal: personal)
-                }
-            }
-        }
+        let boxKey = BoxKey(key: key, personal: personal, context: context)
+        box.withUnsafeMutableBytes { SealedBox.seal($0, authenticating: data, with: boxKey) }
         return box
     }
 
@@ -81,13 +76,9 @@ import Testing
         _ personal: Personal
     ) -> [UInt8]? {
         var box = box
-        return box.withUnsafeMutableBytes { box in
-            data.withUnsafeBytes { data in
-                context.withUnsafeBytes { context in
-                    SealedBox.open(box, authenticating: data, context: context, key: key, personal: personal)
-                        .map { Array($0) }
-                }
-            }
+        let boxKey = BoxKey(key: key, personal: personal, context: context)
+        return box.withUnsafeMutableBytes {
+            SealedBox.open($0, authenticating: data, with: boxKey).map { Array($0) }
         }
     }
 

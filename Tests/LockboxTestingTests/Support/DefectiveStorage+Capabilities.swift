@@ -4,6 +4,7 @@ import Synchronization
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Optional: not every storage can do it.
 extension DefectiveStorage {

@@ -4,6 +4,7 @@ import Synchronization
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// In memory, and wrong in one way, or right without a defect.
 struct DefectiveStorage: RecordStorage {

@@ -4,6 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Changes are reported, whoever makes them, and none is missed.
 @Suite struct NotificationTests {
@@ -157,7 +158,7 @@ import Testing
         let store = try TestStore()
         let folder = Path.parent(of: store.directory)
         let watch = try FolderWatch(folder, depth: 0)
-        let events = Protected<[FolderWatch.Event]>([])
+        let events = Protected<[RecordNotice]>([])
         let gate = DispatchSemaphore(value: 0)
         try watch.start { event in
             gate.wait()

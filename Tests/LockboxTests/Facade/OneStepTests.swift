@@ -1,7 +1,7 @@
 @testable import LockboxKeychainTesting
 import Foundation
 import LockboxKeychain
-import LockboxTesting
+@_spi(Extensions) import LockboxTesting
 import Testing
 
 import Lockbox

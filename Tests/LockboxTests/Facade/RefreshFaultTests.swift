@@ -151,12 +151,12 @@ import Testing
         }
         let done = DispatchSemaphore(value: 0)
         let storage = FileStorage(
-            directory: store.directory,
+            StoreLocation(store.directory),
             calls: SystemCalls { call in
                 // The lock of the new file.
                 if call == .flock, started.raise() {
                     Thread.detachNewThread {
-                        let other = FileStorage(directory: store.directory, calls: sweeper)
+                        let other = FileStorage(StoreLocation(store.directory), calls: sweeper)
                         _ = try? other.folders.folder(.root, creating: false)
                         done.signal()
                     }

@@ -4,6 +4,7 @@ import Testing
 @testable import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// A migration's memory, so that nothing is migrated twice.
 @Suite struct MigrationRecordTests: MigrationFixture {

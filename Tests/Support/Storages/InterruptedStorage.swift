@@ -1,5 +1,6 @@
 import Lockbox
 @_spi(Extensions) import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Records in memory, to which commits wait for nobody. Before each call of it another process may do something.
 struct InterruptedStorage: WrappingStorage {

@@ -1,5 +1,6 @@
 import Lockbox
 @_spi(Extensions) import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Records in memory, as a storage has them that others operate and whose commits wait for nobody: it has limits, and keeps
 /// no device key.

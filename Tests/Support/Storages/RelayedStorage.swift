@@ -1,5 +1,6 @@
 import Lockbox
 @_spi(Extensions) import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Records in memory, whose notices arrive late or changed.
 struct RelayedStorage: WrappingStorage {

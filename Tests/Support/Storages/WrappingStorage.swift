@@ -1,5 +1,6 @@
 import Lockbox
 @_spi(Extensions) import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Records in memory. A test's storage implements what it does in another way.
 protocol WrappingStorage: ForwardingStorage {

@@ -19,7 +19,7 @@ struct Forger: Sendable {
         let unlockKeys = try before.unlockKeys(with: nil)
         known = try before.open(unlockKeys).keys
         var own = try #require(try KeybagContents(after: before, unlockKeys: unlockKeys))
-        let code = RecoveryCodeUnlock(.value(RecoveryCode().text))
+        let code = SecretUnlock.recoveryCode(.value(RecoveryCode().text))
         let keyStore = store.backend().keyStore
         own.slots = [try keyStore.makeSlot(code, label: "", opensAllClasses: true, own.storeID).slot]
         (own.keys, own.epoch) = ([], 0)

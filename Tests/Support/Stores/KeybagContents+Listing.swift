@@ -16,7 +16,6 @@ extension KeybagContents {
         var record = [UInt8](repeating: 0, count: length)
         try record.withUnsafeMutableBytes { record in
             var writer = ByteWriter(record)
-            func write(_ key: SecretKey, to writer: inout ByteWriter) { key.withBytes { writer.write($0) } }
             KeybagHeader(generation: generation, storeID: storeID).write(to: &writer)
             writer.skip(start - writer.offset)
             writer.write(epoch)
@@ -32,7 +31,7 @@ extension KeybagContents {
                 writer.skip(2)
                 writer.write(id.epoch)
             }
-            for (_, key) in open { write(key, to: &writer) }
+            for (_, key) in open { writer.write(key) }
             for leftover in leftovers { leftover.write(to: &writer) }
             for slot in slots { slot.write(to: &writer) }
             for (level, length) in vaults {
@@ -41,31 +40,26 @@ extension KeybagContents {
                     UnsafeRawBufferPointer(record)[start..<writer.offset]
                 )
                 let end = writer.offset + length
-                let box = UnsafeMutableRawBufferPointer(rebasing: record[writer.offset..<end])
-                var vault = ByteWriter(
-                    UnsafeMutableRawBufferPointer(rebasing: box[SealedBox.prefixLength...])
-                )
+                let box = record.part(writer.offset..<end)
+                var vault = ByteWriter(box.part(SealedBox.prefixLength...))
                 if level == .unlocked {
-                    write(unlockKeys[.afterFirstUnlock]!, to: &vault)
-                    for key in lineage { write(key, to: &vault) }
-                    for _ in slots.flatMap(\.grants) { write(try .random(), to: &vault) }
+                    vault.write(unlockKeys[.afterFirstUnlock]!)
+                    for key in lineage { vault.write(key) }
+                    for _ in slots.flatMap(\.grants) { vault.write(try .random()) }
                 }
-                for (id, key) in keys where id.role.level == level { write(key, to: &vault) }
-                data.withUnsafeBytes { data in
-                    withUnsafeBytes(of: storeID) {
-                        SealedBox.seal(
-                            box,
-                            authenticating: data,
-                            context: $0,
-                            key: unlockKeys[level]!,
-                            personal: level.personal
-                        )
-                    }
-                }
+                for (id, key) in keys where id.role.level == level { vault.write(key) }
+                SealedBox.seal(box, authenticating: data, with: level.boxKey(unlockKeys[level]!, storeID))
                 writer.skip(length)
             }
             KeybagHeader.seal(record, deviceKey)
         }
         return record
+    }
+}
+
+extension KeybagContents {
+    /// The next version of a keybag that is completely open, or nil if it is not.
+    init?(after opened: OpenedKeybag) throws {
+        try self.init(after: opened.keybag, unlockKeys: opened.unlockKeys)
     }
 }

@@ -64,12 +64,14 @@ final class TestStore: Sendable {
         counter: (any GenerationCounter)? = nil
     ) -> EncryptedFileBackend {
         EncryptedFileBackend(
-            storage: storage(calls, lockTimeout: lockTimeout),
-            deviceKey: deviceKey,
-            requires: requirements,
-            kernel: kernel,
-            seen: seen ?? seenName.withLock { $0 }.map { SeenGeneration(kernel: kernel, name: $0) },
-            counter: counter
+            KeyStore(
+                storage: storage(calls, lockTimeout: lockTimeout),
+                deviceKey: deviceKey,
+                requires: requirements,
+                kernel: kernel,
+                seen: seen ?? seenName.withLock { $0 }.map { SeenGeneration(kernel: kernel, name: $0) },
+                counter: counter
+            )
         )
     }
 
@@ -78,7 +80,7 @@ final class TestStore: Sendable {
     {
         let calls = SystemCalls(fault: { call in withExtendedLifetime(self) { calls.fault?(call) } })
         return FileStorage(
-            directory: directory,
+            StoreLocation(directory),
             calls: calls,
             lockTimeout: lockTimeout,
             isForOneMachine: fileSystem != nil

@@ -1,5 +1,5 @@
 public import LockboxCore
-import LockboxPlatform
+@_spi(Extensions) public import LockboxStore
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
 /// and lock, except quarantine.
@@ -115,3 +115,5 @@ import LockboxPlatform
         "\(record.namespace.map { "\($0)/" } ?? "")\(record.name)"
     }
 }
+
+extension InMemoryStorage: Undescribed {}
