@@ -100,6 +100,8 @@ public struct SecretUnlock: UnlockMethod {
     }
 }
 
+extension SecretUnlock: Undescribed {}
+
 extension UnlockMethod where Self == SecretUnlock {
     /// Unlocks with a passcode, stretched with Argon2id.
     ///
