@@ -105,7 +105,8 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
 static inline int replace_process(char *const *arguments, char *const *variables) {
     extern char **environ;
     char *path = getenv("PATH"), *before[] = {path ? path - strlen("PATH=") : NULL, NULL};
-    while (*variables) putenv(*variables++);
+    while (*variables)
+        if (putenv(*variables++) != 0) return errno;
 #ifdef __APPLE__
     execvP(arguments[0], path ? path : "/usr/bin:/bin", arguments);
 #else
@@ -113,6 +114,9 @@ static inline int replace_process(char *const *arguments, char *const *variables
     environ = before;
     execvpe(arguments[0], arguments, after);
     environ = after;
+    // The last folder of PATH says nothing about the program.
+    if (!strchr(arguments[0], '/') && (errno == ENOTDIR || errno == ENODEV || errno == ESTALE || errno == ETIMEDOUT))
+        errno = ENOENT;
 #endif
     return errno;
 }

@@ -207,7 +207,10 @@ package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -
 }
 
 /// Returns the result of a call of the C library as ``SystemCalls`` does.
-func errnoIfNegative(_ result: some SignedInteger) -> Int { result < 0 ? -Int(errno) : Int(result) }
+func errnoIfNegative(_ result: some SignedInteger) -> Int {
+    let code = errno  // before anything that might change it
+    return result < 0 ? -Int(code) : Int(result)
+}
 
 /// The names in a folder, stored compactly because there may be a million.
 package struct NameList: Sequence {

@@ -208,7 +208,8 @@ extension ItemHeader {
 
     /// Returns false if a record, of which these are the first bytes, has more metadata.
     static func containsMetadata(_ record: UnsafeMutableRawBufferPointer) -> Bool {
-        guard let header = beginning(of: record) else { return true }
+        // A storage may give no more than it was asked for.
+        guard let header = beginning(of: record) else { return record.count >= length }
         return record.count >= header.valueStart
             || header.metadataLength > ItemMetadata.boxLengths.upperBound
     }

@@ -128,7 +128,8 @@ public struct RecoveryCode: Sendable {
 
 extension RecoveryCode {
     /// Takes the same time whatever the characters are.
-    func isSame(as other: RecoveryCode) -> Bool {
+    @_spi(Extensions)
+    public func isSame(as other: RecoveryCode) -> Bool {
         symbols.withBytes { mine in other.symbols.withBytes { Sodium.isEqual(mine, $0) } }
     }
 }

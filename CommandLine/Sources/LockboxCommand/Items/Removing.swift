@@ -68,7 +68,9 @@ struct RemoveCommand: Command {
 
     private func isThere(_ key: String, _ store: Store) throws -> Bool {
         let item = try ItemKey(prefix: store.prefix, key: key)
-        do { return try store.backend.attributes(for: item, now: nil) != nil } catch is LockboxError {
+        do { return try store.backend.attributes(for: item, now: nil) != nil } catch let error as LockboxError
+            where ![.notReachable, .accessDenied, .storeReplaced, .lockTimeout].contains(error.code)
+        {
             // The item cannot be read, unless the whole store cannot.
             return try store.backend.location(of: item) != nil
         }

@@ -133,7 +133,9 @@ struct ExecCommand: Command {
                 "The value for the key \(String(reflecting: variable.key.key)) contains a NUL, which a variable cannot hold."
             )
         }
-        return strdup((Data("\(variable.name)=".utf8) + value + [0]).map { CChar(bitPattern: $0) })
+        let word = strdup((Data("\(variable.name)=".utf8) + value + [0]).map { CChar(bitPattern: $0) })
+        if word == nil { throw Failure.system("Setting \(variable.name) failed") }
+        return word
     }
 
     /// All items with the prefix, without those that have expired, which are named. An item that cannot be read is an error, because

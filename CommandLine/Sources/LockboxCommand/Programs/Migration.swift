@@ -143,11 +143,10 @@ struct ImportedFile: ParsableArguments {
         {
             return nil
         }
-        let text = try file == "-" ? Input.all() : Input.all(ofFile: file)
-        if remove {
+        if remove, access(file, R_OK) == 0 {
             throw Failure(.usage, "\(file.onOneLine) is no file, so nothing can be removed from it.")
         }
-        return text
+        return try file == "-" ? Input.all() : Input.all(ofFile: file)
     }
 
     private func text(_ outcome: MigrationReport.Outcome, isStored: Bool) -> String? {

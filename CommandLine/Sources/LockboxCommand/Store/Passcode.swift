@@ -255,7 +255,7 @@ struct RecoveryCommand: Command {
             return .file(confirmFile)
         }
         return try Terminal.showOnce("recovery code", code.text) {
-            (try? RecoveryCode(typed: $0.bytes))?.text == code.text
+            (try? RecoveryCode(typed: $0.bytes))?.isSame(as: code) == true
         }.typed.source
     }
 }
