@@ -160,7 +160,7 @@ private func sharedUnlock(in record: [UInt8]) -> SharedUnlock? {
 /// A code that somebody types.
 private func recoveryCode(_ input: [UInt8]) {
     guard let code = try? input.withUnsafeBytes({ try RecoveryCode(typed: $0) }) else { return }
-    precondition(try! RecoveryCode(code.text) == code)
+    precondition(try! RecoveryCode(code.text).isSame(as: code))
     precondition(code.text.utf8.count == 34)
     precondition(try! code.key().withBytes { $0.count } == 26)
 }
