@@ -56,4 +56,16 @@ import Lockbox
         let backend = try backend { $0.removeAll(prefix: TestStore.prefix) }
         #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 0)
     }
+
+    @Test func whatIsChangedDuringAMoveIsNotRemoved() throws {
+        var backend = HookedBackend()
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: backend.wrapped)
+        try lockbox.archiveObject("old", forKey: "k")
+        backend.afterUpdating = {
+            #expect(throws: Never.self) { try lockbox.archiveObject("newer", forKey: "k") }
+        }
+        let moving = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        expectError(.conflict) { try moving.moveObject(forKey: "k", toKey: "new") }
+        #expect(try lockbox.unarchiveObject(forKey: "k") == "newer")
+    }
 }

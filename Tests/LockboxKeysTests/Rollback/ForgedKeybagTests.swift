@@ -77,6 +77,16 @@ import Testing
     @Test func noForgedEpochProvesAClass() throws {
         try store.backend().setUp(passcode: nil, items: ["k": .always])
         let forger = try Forger(store)
+        // With the proof of an unlock, by a keybag that says that there were slots already.
+        let (keybag, before) = (try readBytes(store.keybag), try store.openedKeybag())
+        try forger.replaceSlots()
+        let keys = try before.open(before.unlockKeys(with: nil)).keys
+        let keyring = try Keyring(keybag: store.openedKeybag(), keys: keys)
+        try overwrite(store.keybag, keybag)
+        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
+        let item = try #require(try store.backend().item(for: key, now: nil))
+        let proven = item.with(ClassOrigin(.unlocked))
+        try overwrite(store.path("k"), ItemEnvelope.seal(proven, id: keyring.itemID(key), keyring: keyring))
         try store.backend().setPasscode(.value("1234"), strength: .interactive, resealing: false)
         let program = store.backend()
         try program.unlock(.value("1234"))

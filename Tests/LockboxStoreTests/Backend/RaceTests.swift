@@ -35,6 +35,7 @@ import Testing
     /// A process keeps the keys of an epoch that was prepared and never began. No other keys may get its number.
     @Test func anEpochsNumberIsNeverUsedAgain() throws {
         let reader = store.backend()
+        var prepared: UInt32 = 0
         _ = try slowRotation {
             let renames = Protected(0)
             let dying = store.backend(
@@ -49,8 +50,10 @@ import Testing
             expectError(.storageFailure) { try dying.rotateKeys() }
             let (keybag, value) = (try store.openedKeybag(), try read("0", reader))
             #expect(keybag.isPrepared && value == "v")
+            prepared = keybag.epoch + 1
         }
         try store.backend().rotateKeys()
+        #expect(try store.openedKeybag().epoch > prepared)
         for index in 0..<3 { #expect(try read("\(index)", reader) == "v") }
         #expect(try reader.lockbox().list().unreadable.isEmpty)
     }
