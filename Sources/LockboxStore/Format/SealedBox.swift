@@ -141,7 +141,7 @@ struct SharedUnlock {
         BoxKey(key: device, personal: .sharedUnlock, context: store.bytes)
     }
 
-    /// What the box authenticates: the header and the serial number.
+    /// The box authenticates the header and the serial number.
     private static func binding(of record: UnsafeMutableRawBufferPointer, _ serial: Int32) -> [UInt8] {
         record[..<headerLength] + withUnsafeBytes(of: UInt32(bitPattern: serial).littleEndian, Array.init)
     }

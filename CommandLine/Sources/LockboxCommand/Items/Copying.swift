@@ -37,7 +37,7 @@ struct MoveCommand: Command {
     }
 }
 
-/// What `move` and `copy` write.
+/// The new item of `move` and `copy`.
 struct NewItemOptions: ParsableArguments {
     @Option(help: "The new key's prefix. (default: the old one's)", completion: .custom(Keys.prefixes))
     var toPrefix: String?

@@ -109,7 +109,7 @@ extension LockboxError {
         case .missing(let record) where record.hasSuffix("/device-key"):
             "\(record.onOneLine) is missing. If the device key is kept elsewhere, "
                 + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
-        // What was asked for, and the storage.
+        // The request, and the storage.
         case .duplicateItem(let key):
             "An item for the key \(String(reflecting: key)) already exists. Nothing was changed."
         case .missingKeyPrefix: "There is no key prefix. Use --prefix."

@@ -146,7 +146,7 @@ struct ClusterOptions: ParsableArguments {
     @Option(.userPassword, "Read the user's password from this file.")
     var userPasswordFile: String?
 
-    /// What was given.
+    /// The settings that were given.
     var access: [ClusterSetting: String] {
         let access: [ClusterSetting: String?] = [
             .caFile: caFile, .certificate: certificateFile, .certificateKey: certificateKeyFile, .user: user,
