@@ -208,7 +208,7 @@ class Entry:
             if "-" + key in outcome:
                 self.add(key, see_present, False)
             else:
-                self.add(key, put_keeping_class if fields[1] == "replace" else put_if_absent, state)
+                self.add(key, put_keeping_class if fields[1] == "replace" else import_if_absent, state)
 
     def of_copy(self, fields, outcome):
         for key, state in states_of(fields).items():
@@ -309,9 +309,9 @@ class Entry:
             for key in keys[fields[1]]:
                 self.optional(key, remove_expired, fields[2] == "late")
         elif name in ("import", "copy"):
-            replace = put if name == "copy" else put_keeping_class
+            replace, add = (put, put_if_absent) if name == "copy" else (put_keeping_class, import_if_absent)
             for key, state in states_of(fields).items():
-                self.optional(key, replace if fields[1] == "replace" else put_if_absent, state)
+                self.optional(key, replace if fields[1] == "replace" else add, state)
         elif name == "move":
             for key in keys[fields[1]]:
                 self.optional(key, remove, None)

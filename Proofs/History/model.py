@@ -99,15 +99,23 @@ def put(state, item):
 
 
 def put_keeping_class(state, item):
-    """An import lowers no class. An item that is expired today counts as absent."""
-    if state is None or state[2] or state[1] == LOST or PROTECTION[state[1]] <= PROTECTION[item[1]]:
+    """An import lowers no class: not that of an expired item, and what was to stay on its device stays."""
+    if state is None:
         return item
-    return with_class(item, state[1])
+    old, name = PASSCODE_CLASS if state[1] == LOST else state[1], item[1]
+    stays = old in DEVICE_ONLY or name in DEVICE_ONLY
+    if PROTECTION[old] > PROTECTION[name]:
+        name = old
+    return with_class(item, name + "u" if stays and name not in DEVICE_ONLY else name)
 
 
 def put_if_absent(state, item):
     """An item that is expired today may count as absent, or as there."""
     return item if state is None or state[2] or state == item else NO
+
+
+def import_if_absent(state, item):
+    return put_if_absent(state, put_keeping_class(state, item))
 
 
 def put_copy(state, argument):
