@@ -104,10 +104,9 @@ enum Bech32 {
         let values = regroup(bytes, from: 8, to: 5, padding: true) ?? []
         let input = expand(Array(name.lowercased().utf8)) + values
         let sum = checksum(input + [0, 0, 0, 0, 0, 0]) ^ 1
-        let check = (0..<6).map { UInt8(sum >> (5 * (5 - $0)) & 31) }
-        let text =
-            name.lowercased() + "1"
-            + String(decoding: (values + check).map { digits[Int($0)] }, as: UTF8.self)
+        let check = (0..<6).map { UInt8(truncatingIfNeeded: sum >> (25 - 5 * $0)) & 31 }
+        let characters = (values + check).map { digits[Int($0)] }
+        let text = "\(name.lowercased())1\(String(decoding: characters, as: UTF8.self))"
         return isUpper ? text.uppercased() : text
     }
 

@@ -158,11 +158,10 @@ struct MemberDescription: Encodable {
     var reason: String?
 
     static func print(_ members: [MemberDescription]) throws {
-        let rows = members.map {
-            [
-                $0.endpoint, $0.state, $0.version ?? "-", $0.databaseBytes.map { "\($0 / 1024) KiB" } ?? "-",
-                $0.milliseconds.map { "\(Double(Int($0 * 10)) / 10) ms" } ?? "-",
-            ]
+        let rows = members.map { member -> [String] in
+            let size = member.databaseBytes.map { "\($0 / 1024) KiB" }
+            let latency = member.milliseconds.map { "\(($0 * 10).rounded(.towardZero) / 10) ms" }
+            return [member.endpoint, member.state, member.version ?? "-", size ?? "-", latency ?? "-"]
         }
         try Table(header: ["MEMBER", "STATE", "VERSION", "DATABASE", "LATENCY"], rows: rows).print()
         for reason in members.compactMap(\.reason) { Output.note("lockbox: \(reason.onOneLine)") }
