@@ -235,7 +235,7 @@ import LockboxPlatform
         let record = subject.record("record")
         let storage = subject.storage
         try subject.put(record, subject.bytes())
-        try subject.expectError(.corrupt, from: "read(_:upTo:maximum: 99) of 100 bytes") {
+        try subject.expectError(.corrupt, from: "read(_:atLeast:maximum: 99) of 100 bytes") {
             _ = try storage.read(record, atLeast: .max, maximum: 99) { _ in }
         }
         try subject.expectError(.corrupt, from: "read(_:maximum: 99) of 100 bytes") {
@@ -256,6 +256,12 @@ import LockboxPlatform
         try subject.expect(
             location.contains("record"),
             "location(of:) returned \(location), which does not name the record"
+        )
+        let folder = storage.location(of: subject.record(""))
+        let other = storage.location(of: subject.record("record", in: "namespace2"))
+        try subject.expect(
+            location.hasPrefix(folder) && !other.hasPrefix(folder),
+            "location(of:) of an empty name, \(folder), is not how the locations of the namespace's records begin"
         )
     }
 }

@@ -324,7 +324,8 @@ import Lockbox
         #expect(try store.backend().value(for: item.key, now: nil) == (isReserved ? nil : item.value))
     }
 
-    /// A lock that was taken before its file was replaced is of a file that nobody else asks for.
+    /// A lock that was taken before its file was replaced is of a file that nobody else asks for. It is no longer in its owner's
+    /// own way.
     @Test func aLockIsOfTheFileThatIsThereNow() throws {
         let storage = store.storage(lockTimeout: .milliseconds(50))
         let record = RecordName(namespace: "a", name: "one")
@@ -335,8 +336,11 @@ import Lockbox
         var lock: (any StorageLock)? = try storage.lock("a")
         defer { lock?.release() }
         let path = Path.parent(of: storage.location(of: record)) + "/lock"
-        unlink(path)
-        try overwrite(path, [])
+        func replaceFile() throws {
+            unlink(path)
+            try overwrite(path, [])
+        }
+        try replaceFile()
         try store.storage().holdingLock(of: "a") {
             let error = lockboxError {
                 try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
@@ -344,5 +348,14 @@ import Lockbox
             #expect(error?.code == .lockTimeout)
         }
         #expect(try storage.read([record], maximum: 100)[record]?.bytes == [1])
+        guard case .committed = try storage.commit([.put(record, [2])], expecting: [:], lock: &lock) else {
+            Issue.record("it was not committed")
+            return
+        }
+        let another = try storage.lock("a")
+        defer { another?.release() }
+        try replaceFile()
+        _ = try storage.quarantine(record, lock: another)
+        #expect(try storage.read([record], maximum: 100)[record] == nil)
     }
 }

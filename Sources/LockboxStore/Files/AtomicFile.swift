@@ -1,7 +1,7 @@
 package import LockboxCore
 package import LockboxPlatform
 
-/// Writes a file under a temporary name in the same folder, and renames it when it is complete.
+/// Writes a file outside a store under a temporary name in the same folder, and renames it when it is complete.
 package struct AtomicFile: ~Copyable {
     private let destination: String
     private let temporary: String

@@ -18,7 +18,7 @@ import LockboxPlatform
         lock: inout (any StorageLock)?
     ) throws -> CommitOutcome {
         if let outcome = try confirmRemoval(changes, expecting) { return outcome }
-        let given = try (lock as? FolderLocks).flatMap { try isValid($0, for: changes) ? $0 : nil }
+        let given = try usable(lock, for: changes)
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? writeFiles(changes) : nil
@@ -30,6 +30,7 @@ import LockboxPlatform
             lock = locks
             return .conflict
         }
+        // Not earlier: after a conflict, the caller has the locks.
         defer { if given == nil { locks.release() } }
         if temporary == nil, changes.contains(where: \.isPut) {
             // While many files are synchronized, those who wait see that it goes on.
@@ -81,15 +82,18 @@ import LockboxPlatform
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
-    /// Whether nobody else commits to the namespaces of `changes` under these locks. Not if the store was moved meanwhile, or
-    /// a lock file removed.
-    func isValid(_ locks: FolderLocks, for changes: [RecordChange]) throws(LockboxError) -> Bool {
-        let isCovered = changes.allSatisfy { locks.covers(.init(namespace: $0.record.namespace)) }
-        guard isCovered else { return false }
+    /// Returns the locks that a caller holds, if they keep others out of the namespaces of `changes`. They do not if the store was
+    /// moved meanwhile, or a lock file removed. They are released then: the thread would wait for itself.
+    func usable(_ lock: (any StorageLock)?, for changes: [RecordChange]) throws(LockboxError) -> FolderLocks?
+    {
+        guard let locks = lock as? FolderLocks,
+            changes.allSatisfy({ locks.covers(.init(namespace: $0.record.namespace)) })
+        else { return nil }
         for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
-            return false
+            locks.release()
+            return nil
         }
-        return true
+        return locks
     }
 
     /// The folders that are changed, always in the same order, to avoid deadlocks.
@@ -103,7 +107,7 @@ import LockboxPlatform
     func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         do {
             return try folders.followingRemovals { () throws(LockboxError) -> FolderLocks.Held in
-                // Whoever takes the root's lock may only be waiting.
+                // The sweep may take the root's lock.
                 if id != .root { try folders.sweepOnce() }
                 while true {
                     let folder = try folders.folderForWriting(id)
@@ -207,7 +211,7 @@ extension RecordChange {
 }
 
 extension RecordName {
-    /// The keybag comes before items, whose names each store has of its own.
+    /// The keybag comes before items.
     fileprivate var order: (String, String) { (namespace ?? "", name) }
 }
 

@@ -106,7 +106,8 @@ import LockboxPlatform
     }
 
     /// Accepts that a record is absent only if no file was being replaced meanwhile. During a replace, a FUSE
-    /// file system may have moved the old file away and not yet put the new one in its place.
+    /// file system may have moved the old file away and not yet put the new one in its place. There the lock decides in the end;
+    /// elsewhere a look finds the old file or the new one.
     func confirmingAbsence<Result>(_ id: StoreFolders.FolderID, _ find: (Directory) throws -> Result?) throws
         -> Result?
     {
@@ -123,7 +124,10 @@ import LockboxPlatform
             }
             usleep(1000)
         }
-        return nil
+        guard try folders.current(id)?.isOnFUSE == true else { return nil }
+        let held = try acquireLock(id)
+        defer { held.lock.release() }
+        return try find(held.folder)
     }
 
     // MARK: Lists
@@ -252,13 +256,11 @@ import LockboxPlatform
     /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
     /// returns its path. Takes the lock unless the caller holds it.
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
-        let locks: FolderLocks
-        if let given = lock as? FolderLocks, try isValid(given, for: [.remove(record)]) {
-            locks = given
-        } else {
-            // Released at the end, when it is deallocated.
-            locks = FolderLocks([try acquireLock(.init(namespace: record.namespace))])
-        }
+        // Released at the end, when it is deallocated, unless it is the caller's.
+        let locks =
+            if let given = try usable(lock, for: [.remove(record)]) { given } else {
+                FolderLocks([try acquireLock(.init(namespace: record.namespace))])
+            }
         let path = try moveAside(record, under: locks)
         try synchronizeFolders(of: locks)
         return path

@@ -33,8 +33,8 @@ final class DirectoryLock: Sendable {
 
     deinit { release() }
 
-    /// Whether others wait for this lock, and not for that of a file in its place.
-    var isInPlace: Bool { file.isInPlace }
+    /// Whether it is held, and others wait for it and not for that of a file in its place.
+    var isInPlace: Bool { state.withLock(\.isHeld) && file.isInPlace }
 
     /// Whether nobody has had it before, or only somebody who was killed.
     var isFirst: Bool { file.isNew }
@@ -93,8 +93,8 @@ final class FolderLocks: StorageLock {
 /// which the kernel releases when its holder dies.
 ///
 /// The file contains the folder's change count, a little-endian `u64`. It is odd while a file is being renamed
-/// into the folder, different after each holder, and advances while a holder writes many files. Readers take no
-/// lock: the count tells them whether a writer has interfered.
+/// into the folder, different after each holder, and advances while a holder writes many files. It tells readers whether a writer
+/// has interfered; only then do they take the lock.
 final class LockFile: Sendable {
     static let name = "lock"
 

@@ -73,6 +73,7 @@ final class StoreFolders: Sendable {
                     try openRoot(creating: creating)
                 }
             guard let opened else { return nil }
+            // Also when the store is only read: what killed writers left in `tmp` goes.
             if id == .root, sharesLocks(opened.isOnFUSE) { try? AbandonedFiles.sweep(opened) }
             last = remember(opened, as: id)
         }

@@ -4,8 +4,8 @@ import LockboxPlatform
 /// Stores the records of a ``SealedBackend``: named byte strings, already sealed, which the storage does not
 /// interpret.
 ///
-/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names are ASCII, at most
-/// 61 characters: see ``RecordName``.
+/// A record is in a namespace, one for each key prefix, or outside any, like the keybag. Names of records and of namespaces are
+/// ASCII, at most 61 characters, and not empty: see ``RecordName``.
 /// A storage must meet these requirements:
 ///
 /// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
@@ -22,7 +22,8 @@ import LockboxPlatform
 ///    ``location(of:)``.
 ///
 /// Locking is up to the storage: see ``lock(_:)``. `StorageConformance` in `LockboxTesting` tests a storage against all of
-/// these requirements.
+/// these requirements. It does not see whether replaced bytes are erased. Do that where you can (SQLite: `secure_delete`): rotation
+/// revokes no key whose old bytes stay readable.
 ///
 /// Some errors have a meaning of their own, whatever the storage is made of:
 ///
@@ -141,7 +142,8 @@ import LockboxPlatform
 
     /// Returns how to refer to a record in an error, for example by its path.
     ///
-    /// - Parameter record: The record's name. The record need not exist.
+    /// - Parameter record: The record's name. The record need not exist. With an empty name, this is the location of the namespace:
+    ///   those of its records begin with it, and of errors none that is about more.
     func location(of record: RecordName) -> String
 
     // MARK: With a default implementation

@@ -68,7 +68,9 @@ struct DefectiveStorage: RecordStorage {
 
     var isOnThisDevice: Bool { true }
 
-    func location(of record: RecordName) -> String { state.wrapped.location(of: record) }
+    func location(of record: RecordName) -> String {
+        defect == .locatesByNameAlone ? record.name : state.wrapped.location(of: record)
+    }
 
     // MARK: Reading
 
