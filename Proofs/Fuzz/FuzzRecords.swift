@@ -36,7 +36,7 @@ private func record(_ input: [UInt8]) {
     }
 }
 
-/// Input that parses is written again as the same bytes.
+/// Input that parses is written again with the same meaning.
 private func metadata(_ input: [UInt8]) {
     input.withUnsafeBytes { bytes in
         guard let metadata = try? ItemMetadata(bytes, accessibility: .always) else { return }

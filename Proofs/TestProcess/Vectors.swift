@@ -6,7 +6,7 @@ import Foundation
 
 /// A store, what is in it, and records that must be refused: `Tests/LockboxStoreTests/Vectors/*.json`.
 ///
-/// A file of vectors is made once for a version of the format, and never again: it proves that old files still open.
+/// From 0.1.0 on, a file of vectors is made once for a version of the format, and never again: it proves that old files still open.
 struct Vectors: Codable {
     var deviceKey: Data
     var keybag: Data

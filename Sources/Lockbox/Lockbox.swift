@@ -77,7 +77,7 @@ public struct Lockbox: Sendable {
 
     // MARK: Storing and reading
 
-    /// Stores a value, replacing the key's previous one, which expires no more. Keeps label, comment and attributes.
+    /// Stores a value in place of the key's previous one. Keeps label, comment and attributes, and removes the expiry.
     ///
     /// - Parameters:
     ///   - value: The value to store. `nil` removes the item, if this program can read it.
@@ -103,8 +103,9 @@ public struct Lockbox: Sendable {
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - options: The settings besides the value, and whether the write may overwrite or create an item.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the
-    ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is
-    ///   locked; ``LockboxError/passcodeNotSet`` if the class needs a passcode;
+    ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is locked, or, where the
+    ///   options name no class, the store, which then cannot prove who chose it; ``LockboxError/passcodeNotSet`` if the class
+    ///   needs a passcode;
     ///   ``LockboxError/encodingFailed(key:underlying:)``; ``LockboxError/valueTooLarge(size:limit:)`` over
     ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``;
     ///   ``LockboxError/invalidKey(reason:)`` for `nil`, if a method of Lockbox 2 has returned `nil` for the item although it

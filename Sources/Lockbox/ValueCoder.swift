@@ -25,8 +25,8 @@ public protocol ValueCoder: Sendable {
     /// - Parameters:
     ///   - type: The requested type, which may differ from the archived one.
     ///   - data: The encoded bytes.
-    /// - Throws: Any error. It becomes the `underlying` error of
-    ///   ``LockboxError/decodingFailed(key:type:underlying:)``.
+    /// - Throws: Any error. It becomes the `underlying` error of ``LockboxError/decodingFailed(key:type:underlying:)``, or of
+    ///   ``LockboxError/encodingFailed(key:underlying:)`` when a value is stored, which is decoded once as a test.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value
 }
 

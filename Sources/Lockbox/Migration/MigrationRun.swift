@@ -364,18 +364,9 @@ extension MigrationRun {
         _ existing: StoredItem?,
         _ state: LockState?
     ) throws -> MigrationStep {
-        let attributes = stored.attributes
-        let new = try StoredItem(
-            key: key,
-            value: stored.value,
-            accessibility: item.accessibility ?? attributes.accessibility,
-            created: attributes.created,
-            modified: attributes.modified,
-            expires: attributes.expires,
-            label: attributes.label,
-            comment: attributes.comment,
-            searchable: attributes.searchable
-        ).with(item.accessibility == nil ? attributes.origin : nil)
+        let options = WriteOptions(accessibility: item.accessibility)
+        let new = try ItemChanges(options: options, modified: stored.attributes.modified)
+            .item(after: stored, for: key)
         guard existing == nil || existing == new else { return .none(.refused(.destinationExists)) }
         // An earlier run has written it. A dry run, which cannot tell whether it is the old item itself, says the same.
         if existing != nil {

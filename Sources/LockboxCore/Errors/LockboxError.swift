@@ -29,7 +29,7 @@ public enum LockboxError: Error {
     /// An item already exists, and the policy is ``WritePolicy/addOnly`` or ``ExistingItemPolicy/fail``.
     case duplicateItem(key: String)
 
-    /// The item exists, but its class is locked. Unlock the store and try again.
+    /// The class of the item, or the one that a write needs, is locked. Unlock the store and try again.
     case interactionNotAllowed(Accessibility)
 
     /// No key prefix was given, and there is no default one: no bundle identifier, and no `LOCKBOX_KEY_PREFIX`.

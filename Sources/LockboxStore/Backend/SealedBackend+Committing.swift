@@ -255,8 +255,6 @@ struct ItemEdit {
     }
 }
 
-// Not nested in the generic class, whose metadata would have to be looked up at every access.
-
 /// The name of an item's record, and the ID that the name encodes.
 struct ItemRecord: Sendable {
     let name: RecordName

@@ -21,7 +21,7 @@ struct TrustedKeybag: Sendable {
     }
 }
 
-/// The unwrapped keys of a keybag. Immutable: a changed keybag gets a new instance.
+/// The unwrapped keys of a keybag. Immutable but for ``checkedBy``: a changed keybag gets a new instance.
 final class Keyring: Sendable {
     let storeID: StoreID
     let generation: UInt64

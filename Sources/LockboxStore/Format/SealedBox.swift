@@ -37,8 +37,8 @@ enum SealedBox {
 
     /// Opens a box in place.
     ///
-    /// - Returns: The plaintext, inside `box`, or nil if the box is not authentic. The ciphertext is then
-    ///   overwritten.
+    /// - Returns: The plaintext, inside `box`, or nil if the box is not authentic. The ciphertext may then
+    ///   be overwritten.
     static func open(
         _ box: UnsafeMutableRawBufferPointer,
         authenticating data: [UInt8],

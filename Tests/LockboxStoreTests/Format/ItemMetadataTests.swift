@@ -4,8 +4,58 @@ import Testing
 @testable import LockboxCore
 @testable import LockboxStore
 
-/// The searchable attributes in an item's metadata.
-@Suite struct SearchableAttributesTests {
+/// The metadata in an item, with its searchable attributes.
+@Suite struct ItemMetadataTests {
+    private let metadata: ItemMetadata
+
+    init() throws {
+        let attributes = try ItemAttributes(
+            accessibility: .always,
+            created: Date(timeIntervalSinceReferenceDate: 1),
+            modified: Date(timeIntervalSinceReferenceDate: 2),
+            expires: Date(timeIntervalSinceReferenceDate: 3),
+            label: "label",
+            comment: "comment",
+            searchable: ["name": "text"],
+            size: 4,
+            format: .json
+        )
+        metadata = ItemMetadata(key: try ItemKey(prefix: "p", key: "key"), attributes: attributes)
+    }
+
+    private func plaintext() -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: metadata.plaintextLength)
+        bytes.withUnsafeMutableBytes { bytes in
+            var writer = ByteWriter(bytes)
+            metadata.write(to: &writer)
+        }
+        return bytes
+    }
+
+    private func opened(_ bytes: [UInt8]) -> ItemMetadata? {
+        bytes.withUnsafeBytes { try? ItemMetadata($0, accessibility: .always) }
+    }
+
+    @Test func whatIsWrittenIsRead() {
+        #expect(ItemMetadata.boxLengths == 328...33_352, "as OnDiskFormat.md says")
+        #expect(opened(plaintext())?.key == metadata.key)
+        #expect(opened(plaintext())?.attributes == metadata.attributes)
+    }
+
+    /// A newer version must not be taken for this one, and padding carries nothing.
+    @Test func unknownFlagsAndOtherPaddingAreRefused() {
+        for flag: UInt8 in [8, 16, 32, 64, 128] {
+            var bytes = plaintext()
+            bytes[29] |= flag
+            #expect(opened(bytes) == nil, "\(flag)")
+        }
+        for offset in plaintext().indices.reversed().prefix(while: { plaintext()[$0] == 0 }) {
+            var bytes = plaintext()
+            bytes[offset] = 1
+            #expect(opened(bytes) == nil, "\(offset)")
+        }
+    }
+
     private func read(_ bytes: [UInt8]) -> [String: String]? {
         bytes.withUnsafeBytes { bytes in
             var reader = ByteReader(bytes)
