@@ -58,9 +58,9 @@ struct KeybagRewriteTests {
         defer { store.lockForEverybody() }
         let old = store.backend()
         try expectReadable(old)
-        var number = 0
+        var number = Interruption.start
         while true {
-            number += 1
+            number += Interruption.stride
             let rewrites = [number, number + untilTheNext].map { number in
                 Interruption(at: number) { [store] in
                     #expect(throws: Never.self) { try store.backend().rotateKeys() }

@@ -236,9 +236,9 @@ import Testing
     @Test(.needsKernelKeyring)
     func aLockIsNotUndoneByWhoRewritesTheKeybag() throws {
         defer { store.lockForEverybody() }
-        var (number, passcode) = (0, "1234")
+        var (number, passcode) = (Interruption.start, "1234")
         while true {
-            number += 1
+            number += Interruption.stride
             try store.backend().unlock(.value(passcode), scope: .user)
             let unlocked = try store.kernelName(of: .unlocked)
             let (other, done) = (store.backend(lockTimeout: .seconds(30)), DispatchSemaphore(value: 0))
@@ -266,7 +266,7 @@ import Testing
             lock.raise()
             do {
                 defer { isRewritten.withLock { $0 = true } }
-                if number.isMultiple(of: 2) {
+                if (number / Interruption.stride).isMultiple(of: 2) {
                     try rewriter.rotateKeys()
                 } else {
                     passcode = "\(number)"

@@ -141,10 +141,10 @@ import Testing
         let arguments =
             operation == "setPasscode"
             ? ["new"] : operation == "changePasscode" ? ["old", "new"] : ["old"]
-        var number = 0
+        var number = Interruption.start
         var status: Int32 = -SIGKILL
         while status == -SIGKILL {
-            number += 1
+            number += Interruption.stride
             let cell = PasscodeChangeTests(try TestStore(copying: store))
             status = try TestProcess(["die-in", cell.store.directory, "\(number)", operation] + arguments)
                 .wait()

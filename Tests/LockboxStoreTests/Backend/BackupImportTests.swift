@@ -333,10 +333,10 @@ import Testing
     @Test("Promise 2: a killed import loses nothing, and can be run again")
     func killedImport() throws {
         try export(prepare())
-        var number = 0
+        var number = Interruption.start
         var status: Int32 = -SIGKILL
         while status == -SIGKILL {
-            number += 1
+            number += Interruption.stride
             let target = try TestStore()
             let own = try item("own", "c")
             try target.backend().write(own, policy: .addOnly)

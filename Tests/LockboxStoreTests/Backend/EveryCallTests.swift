@@ -13,9 +13,9 @@ import Testing
         _ other: @escaping @Sendable (EncryptedFileBackend) -> Void,
         _ body: (EncryptedFileBackend, Interruption) throws -> Void
     ) throws {
-        var number = 0
+        var number = Interruption.start
         while true {
-            number += 1
+            number += Interruption.stride
             let store = try TestStore()
             let others = backend(store)
             let interruption = Interruption(at: number) { other(others) }

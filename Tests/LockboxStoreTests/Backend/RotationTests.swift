@@ -230,10 +230,10 @@ import Testing
     /// Killed before its N-th call that changes the disk, and then once more while it is carried on.
     @Test("Promise 2: a killed rotation loses nothing, and is carried on")
     func killedInTheMiddle() throws {
-        var number = 0
+        var number = Interruption.start
         var status: Int32 = -SIGKILL
         while status == -SIGKILL {
-            number += 1
+            number += Interruption.stride
             let cell = try RotationTests()
             let before = try cell.prepare().allItems()
             status = try TestProcess("die-in", cell.store.directory, "\(number)", "rotate").wait()

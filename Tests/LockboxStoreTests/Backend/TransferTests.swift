@@ -334,10 +334,10 @@ import Testing
     @Test(arguments: [true, false]) func interruptedAtEverySystemCall(_ isSource: Bool) throws {
         let items = Set(try (0..<3).map { try item("k\($0)", "value \($0)") })
         for item in items { try source.write(item, policy: .replace) }
-        var calls = 0
+        var calls = Interruption.start
         var isDone = false
         while !isDone {
-            calls += 1
+            calls += Interruption.stride
             let (old, new) = (try TestStore(copying: self.old), try TestStore())
             let dying = SystemCalls.failing(from: calls)
             let report = try? old.backend(isSource ? dying : SystemCalls())

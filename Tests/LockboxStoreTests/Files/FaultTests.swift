@@ -84,10 +84,10 @@ import Testing
     )
     func everyCallFailsOnce(_ operation: Operation) throws {
         let prepared = try prepare(operation)
-        var number = 0
+        var number = Interruption.start
         var finished = false
         while !finished {
-            number += 1
+            number += Interruption.stride
             for code in Self.codes {
                 let store = try TestStore(copying: prepared)
                 let injector = Injector(number, .failure(code))
