@@ -115,16 +115,15 @@ class Entry:
         else:
             self.add(fields[1], see_value, (int(outcome[0]), late))
 
-    def of_item(self, fields, outcome, step=see_item):
+    def of_item(self, fields, outcome):
         late = fields[2] == "late"
         state = state_of(outcome[0])
         if state is None:
             self.add(fields[1], see_absent, late)
         else:
-            self.add(fields[1], step, (state, late))
+            self.add(fields[1], see_item, (state, late))
 
-    def of_attributes(self, fields, outcome):
-        self.of_item(fields, outcome, see_attributes)
+    of_attributes = of_item
 
     def of_list(self, fields, outcome):
         self.history.lists += 1
@@ -135,7 +134,7 @@ class Entry:
             if state is None:
                 self.add(key, see_absent, late)
             else:
-                self.add(key, see_attributes, (state, late))
+                self.add(key, see_item, (state, late))
         self.require_none(found)
 
     def of_prefixes(self, fields, outcome):

@@ -1,7 +1,8 @@
 """The effects of a call on an item's state: the steps that the search tries.
 
 A state is None, or (value, class, expires, created, modified): numbers of the calls that these come from. The class `lost`
-stands for an item whose key was destroyed with the passcode: its attributes can be read, its value cannot.
+stands for an item whose key was destroyed with the passcode: its attributes can be read until it is removed, its value only by a
+process that had opened the key before.
 """
 NEVER = float("inf")
 PASSCODE_CLASS, LOST = "akpu", "lost"
@@ -24,15 +25,10 @@ def is_live(state, late):
 
 def see_value(state, argument):
     value, late = argument
-    return state if state and state[0] == value and not (late and state[2]) and state[1] != LOST else NO
+    return state if state and state[0] == value and not (late and state[2]) else NO
 
 
 def see_item(state, argument):
-    expected, late = argument
-    return state if state == expected and not (late and state[2]) else NO
-
-
-def see_attributes(state, argument):
     expected, late = argument
     if state is None or late and state[2]:
         return NO
@@ -159,7 +155,7 @@ def with_class(state, name):
 
 
 ANY = object()
-LOOKS = {see_value, see_item, see_attributes, see_absent, see_present, see_other, see_changed, see_device_only, see_lost}
+LOOKS = {see_value, see_item, see_absent, see_present, see_other, see_changed, see_device_only, see_lost}
 
 
 class Operation:
