@@ -154,10 +154,11 @@ extension SealedBackend {
             throw LockboxError.interactionNotAllowed(attributes.accessibility)
         }
         do {
-            // The value too: it can be damaged where the attributes are not.
-            let (found, revision) = try openItem(record, keyring, at: nil)
+            // The value too: it can be damaged where the attributes are not. The class is that of the first look, so its revision
+            // counts: what was written since must not lose its class.
+            let found = try openItem(record, keyring, at: nil).item
             let state = found == item ? InStore.same : found == nil || isAbsent ? .absent : .other
-            return Place(state: state, revision: revision, item: item)
+            return Place(state: state, revision: old.revision, item: item)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
             return Place(state: isAbsent ? .absent : .damaged, revision: old.revision, item: item)

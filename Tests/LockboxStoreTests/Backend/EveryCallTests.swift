@@ -201,4 +201,35 @@ import Testing
             #expect(try read("k", backend) == (isWritten.withLock { $0 } ? "mine" : "backup"))
         }
     }
+
+    /// What was written or removed since the import's first look decides, and not what was there then.
+    @Test(arguments: [true, false]) func anImportKeepsTheClassOfWhatIsThere(isRemoved: Bool) throws {
+        let source = try TestStore()
+        let path = Path.parent(of: source.directory) + "/backup"
+        try source.lockbox().archiveObject("backup", forKey: "k", accessibility: .afterFirstUnlock)
+        try source.backend().exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
+        let isChanged = Protected(false)
+        let others: @Sendable (EncryptedFileBackend) -> Void = { other in
+            let error = lockboxError {
+                let lockbox = try other.lockbox()
+                if isRemoved { return try lockbox.removeObject(forKey: "k") }
+                try lockbox.archiveObject("mine", forKey: "k", accessibility: .whenUnlockedThisDeviceOnly)
+            }
+            isChanged.withLock { $0 = error == nil }
+        }
+        let before: Accessibility = isRemoved ? .afterFirstUnlockThisDeviceOnly : .afterFirstUnlock
+        try atEveryCall(others) { backend, interruption in
+            isChanged.withLock { $0 = false }
+            try backend.lockbox().archiveObject("old", forKey: "k", accessibility: before)
+            interruption.raise()
+            try backend.importBackup(from: path, with: .passphrase(.value("p")), existing: .replace)
+            let fresh = EncryptedFileBackend(directory: backend.directory)
+            let found = try fresh.lockbox().attributes(forKey: "k")?.accessibility
+            switch (isChanged.withLock { $0 }, isRemoved) {
+            case (false, _): #expect(found == before)
+            case (true, false): #expect(found == .whenUnlockedThisDeviceOnly)
+            case (true, true): #expect(found == nil || found == .afterFirstUnlock)
+            }
+        }
+    }
 }
