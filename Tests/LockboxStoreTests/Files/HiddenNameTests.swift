@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@_spi(Extensions) @testable import LockboxStore
+@testable import LockboxStore
 
 /// Lists and looks while a name is hidden, as btrfs and FUSE hide it while its file is replaced. Here the test hides it, so
 /// that it happens at the moment that counts, and everywhere.
@@ -111,28 +111,6 @@ import Testing
             let value: String? = try lockbox.unarchiveObject(forKey: "a")
             #expect(value == "v")
         }
-    }
-
-    /// Where a lookup can miss it, absence is not believed while the writer is stopped.
-    @Test(arguments: [false, true]) func onFUSEAStoppedWriterIsWaitedFor(isOnFUSE: Bool) throws {
-        var calls = SystemCalls()
-        calls.isOnFUSE = { _ in isOnFUSE }
-        let storage = FileStorage(
-            StoreLocation(store.directory),
-            calls: calls,
-            lockTimeout: .milliseconds(100),
-            isForOneMachine: true
-        )
-        let lockbox = try EncryptedFileBackend(storage: storage).lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "a") == "v")
-        name.beginRename()
-        let error = lockboxError {
-            let value: String? = try lockbox.unarchiveObject(forKey: "a")
-            #expect(value == nil)
-        }
-        #expect(error?.code == (isOnFUSE ? .lockTimeout : nil))
-        name.endRename()
-        #expect(try lockbox.unarchiveObject(forKey: "a") == "v")
     }
 
     /// It may be refused while the writer has the lock; but it does not succeed, and leave the secret there.
