@@ -142,8 +142,8 @@ import LockboxPlatform
 
     /// Returns how to refer to a record in an error, for example by its path.
     ///
-    /// - Parameter record: The record's name. The record need not exist. With an empty name, this is the location of the namespace:
-    ///   those of its records begin with it, and of errors none that is about more.
+    /// - Parameter record: The record's name. The record need not exist. With an empty name, this is the location of the namespace.
+    ///   The locations of its records begin with it; the location of an error about the whole storage does not.
     func location(of record: RecordName) -> String
 
     // MARK: With a default implementation

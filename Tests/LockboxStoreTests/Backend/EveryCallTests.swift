@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    /// What was written or removed since the import's first look decides, and not what was there then.
+    /// Another writes or removes the item after the import's first look at it: only the item that is replaced counts.
     @Test(arguments: [true, false]) func anImportKeepsTheClassOfWhatIsThere(isRemoved: Bool) throws {
         let source = try TestStore()
         let path = Path.parent(of: source.directory) + "/backup"
