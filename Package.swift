@@ -206,10 +206,17 @@ let package = Package(
             path: "Extensions/UserDefaults/Sources",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "LockboxUserDefaultsTestProcess",
+            dependencies: ["Lockbox", "LockboxUserDefaults"],
+            path: "Extensions/UserDefaults/TestProcess",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "LockboxUserDefaultsTests",
             dependencies: [
-                "Lockbox", "LockboxImport", "LockboxUserDefaults", "LockboxStore", "LockboxTestProcess",
+                "Lockbox", "LockboxImport", "LockboxUserDefaults", "LockboxUserDefaultsTestProcess",
+                "LockboxStore",
             ],
             path: "Extensions/UserDefaults/Tests",
             swiftSettings: settings
@@ -236,6 +243,12 @@ let package = Package(
             path: "Extensions/Identities/Sources",
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "LockboxIdentitiesTests",
+            dependencies: ["Lockbox", "LockboxIdentities", "LockboxStore"],
+            path: "Extensions/Identities/Tests",
+            swiftSettings: settings
+        ),
 
         // Configuration
         .target(
@@ -260,7 +273,7 @@ let package = Package(
         .executableTarget(
             name: "LockboxTestProcess",
             dependencies: [
-                "Lockbox", "LockboxImport", "LockboxTesting", "LockboxUserDefaults", "Clibsodium",
+                "Lockbox", "LockboxImport", "LockboxTesting", "Clibsodium",
                 .target(name: "LockboxEtcd", condition: .when(traits: ["Etcd"])),
             ],
             path: "Proofs/TestProcess",
@@ -285,10 +298,7 @@ let package = Package(
         ),
         .testTarget(
             name: "LockboxTests",
-            dependencies: [
-                "Lockbox", "LockboxTesting", "LockboxTestProcess", "LockboxKeychain",
-                "LockboxKeychainMigration", "LockboxKeychainTesting", "LockboxIdentities",
-            ],
+            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess"],
             swiftSettings: settings
         ),
     ],

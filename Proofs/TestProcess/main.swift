@@ -9,7 +9,6 @@
 //     LockboxTestProcess die-in DIRECTORY N OPERATION … the same in another operation: see Operations.swift
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
-//     LockboxTestProcess defaults …                    sets and migrates UserDefaults: see Defaults.swift
 //     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
@@ -122,9 +121,6 @@ case "hold" where arguments.count == 3:
         fflush(nil)
         waitForEndOfInput()
     }
-
-case "defaults":
-    try runDefaults(Array(arguments.dropFirst()))
 
 case "kill":
     try kill(Array(arguments.dropFirst()))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The executable `LockboxTestProcess`, which the build puts beside the tests.
+/// An executable of the package, which the build puts beside the tests.
 final class TestProcess {
     private let process = Process()
     private let input = Pipe()
@@ -9,10 +9,14 @@ final class TestProcess {
 
     convenience init(_ arguments: String...) throws { try self.init(arguments) }
 
-    init(_ arguments: [String], environment: [String: String] = [:]) throws {
+    init(
+        _ arguments: [String],
+        of executable: String = "LockboxTestProcess",
+        environment: [String: String] = [:]
+    ) throws {
         let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
             .deletingLastPathComponent()
-        process.executableURL = folder.appendingPathComponent("LockboxTestProcess")
+        process.executableURL = folder.appendingPathComponent(executable)
         process.arguments = arguments
         // Swift's own backtraces can hang after a crash.
         process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) {

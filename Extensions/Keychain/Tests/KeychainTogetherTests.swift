@@ -28,6 +28,14 @@ import Lockbox
 
     @Test func theSameApplication() throws { try SameApplication.run(on: KeychainBackend(keychain)) }
 
+    @Test func aMovedItemIsAlwaysUnderOneKey() throws {
+        try OneStep.aMovedItemIsAlwaysUnderOneKey(on: backend) {
+            try backend.attributes(prefix: $0[0].prefix, now: nil).count
+        }
+    }
+
+    @Test func ofManyWhoMoveAnItemOneDoes() throws { try OneStep.ofManyWhoMoveAnItemOneDoes(on: backend) }
+
     // MARK: iCloud Keychain
 
     @Test func iCloudKeychainIsADestination() throws {

@@ -18,16 +18,15 @@ import Testing
         try FileManager.default.createDirectory(atPath: configuration, withIntermediateDirectories: true)
     }
 
-    private func start(_ arguments: String...) throws -> TestProcess {
-        try TestProcess(["defaults"] + arguments, environment: ["XDG_CONFIG_HOME": configuration])
+    private let executable = "LockboxUserDefaultsTestProcess"
+
+    private func start(_ arguments: [String]) throws -> TestProcess {
+        try TestProcess(arguments, of: executable, environment: ["XDG_CONFIG_HOME": configuration])
     }
 
     @discardableResult
     private func run(_ arguments: String...) throws -> String {
-        let process = try TestProcess(
-            ["defaults"] + arguments,
-            environment: ["XDG_CONFIG_HOME": configuration]
-        )
+        let process = try start(arguments)
         process.endInput()
         let output = process.allOutput()
         #expect(process.wait() == 0)
@@ -40,7 +39,7 @@ import Testing
 
     /// The entries on the disk; nil without a file.
     private func stored(_ suite: String) throws -> [String: String]? {
-        let name = suite == "-" ? "LockboxTestProcess" : suite
+        let name = suite == "-" ? executable : suite
         guard let data = FileManager.default.contents(atPath: "\(configuration)/\(name).plist") else {
             return nil
         }
@@ -73,7 +72,7 @@ import Testing
     /// A process that has them in memory goes by the file all the same.
     @Test(arguments: ["-", "com.example.suite"]) func othersSetThemMeanwhile(_ suite: String) throws {
         try set(suite, ["token": "old"])
-        let process = try start("read-first", suite, store.directory)
+        let process = try start(["read-first", suite, store.directory])
         process.waitForOutput()
         try set(suite, ["token": "new", "list": "also new"])
         process.endInput()
@@ -90,7 +89,7 @@ import Testing
         try run("set-after", "-", store.directory)
         #expect(try stored("-") == ["later": "set after the migration"])
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: configuration) == ["LockboxTestProcess.plist"]
+            try FileManager.default.contentsOfDirectory(atPath: configuration) == ["\(executable).plist"]
         )
     }
 
@@ -103,7 +102,7 @@ import Testing
         try #require(defaults.synchronize())
         let items = try DefaultsItems(suiteName: suite)
         let item = try #require(try items.item(forKey: "k"))
-        let process = try TestProcess("defaults", "set", suite, "k", "newer")
+        let process = try TestProcess(["set", suite, "k", "newer"], of: executable)
         #expect(process.wait() == 0)
         #expect(try items.remove(["k": item]) == ["k"])
         defaults.synchronize()

@@ -2,8 +2,11 @@ import Foundation
 
 @_spi(Extensions) @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxImport
 @testable import LockboxStore
+
+#if canImport(LockboxImport)
+    @testable import LockboxImport
+#endif
 
 /// Migrations and moves, for Proofs/KillMatrix/run: nothing is ever in neither place, nor under one key in both forms.
 let killableMigrations: [KillableOperation] = [
@@ -17,31 +20,6 @@ let killableMigrations: [KillableOperation] = [
         },
         mode: { _ in ["migrateStore"] },
         inspect: { try inspectMigration($0, storeMigration(), [.migratedBefore], old: storedTexts) }
-    ),
-    KillableOperation(
-        "migrate 50 lines of a file",
-        prepare: { folder in
-            try folder.prepare([fixture("dk", prefixes[0], .always)], passcode: nil)
-            let lines = (0..<50).map { "KEY\($0)=\(text($0))\n" }
-            try Data(("# settings\n" + lines.joined() + "PORT=80\n").utf8)
-                .write(to: URL(fileURLWithPath: folder.settings))
-        },
-        mode: { ["migrateFile", $0.settings] },
-        inspect: { folder in
-            let lines = String(
-                decoding: try Data(contentsOf: URL(fileURLWithPath: folder.settings)),
-                as: UTF8.self
-            )
-            try require(
-                lines.hasPrefix("# settings\n") && lines.hasSuffix("PORT=80\n"),
-                "other lines have changed"
-            )
-            // A killed run may have removed an item from the file, and not recorded it yet.
-            let migration = fileMigration(folder.settings)
-            return try inspectMigration(folder, migration, [.migratedBefore, .alreadyMigrated]) { _ in
-                try textsInFile(folder)
-            }
-        }
     ),
     KillableOperation(
         "moveItems",
@@ -68,9 +46,11 @@ private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFile
     case ("migrateStore", 0):
         let report = try lockbox.migrate(storeMigration())
         try require(report.isComplete, "not everything was migrated: \(report)")
-    case ("migrateFile", 1):
-        let report = try lockbox.migrate(fileMigration(arguments[0]))
-        try require(report.isComplete, "not everything was migrated: \(report)")
+    #if canImport(LockboxImport)
+        case ("migrateFile", 1):
+            let report = try lockbox.migrate(fileMigration(arguments[0]))
+            try require(report.isComplete, "not everything was migrated: \(report)")
+    #endif
     case ("move", 1):
         let report = try backend.moveItems(
             to: EncryptedFileBackend(directory: arguments[0]),
@@ -82,10 +62,6 @@ private func run(_ mode: String, _ arguments: [String], _ backend: EncryptedFile
 }
 
 private func storeMigration() -> Migration { Migration(migrationName, items: items) }
-
-private func fileMigration(_ path: String) -> Migration {
-    Migration(migrationName, from: .environmentFile(at: path), items: items)
-}
 
 private let migrationName = "all fifty"
 
@@ -106,7 +82,6 @@ private func legacyItem(_ number: Int) throws -> StoredItem {
 }
 
 extension Folder {
-    fileprivate var settings: String { "\(path)/settings.env" }
     fileprivate var targetPath: String { "\(path)/target" }
     fileprivate var target: EncryptedFileBackend { EncryptedFileBackend(directory: targetPath) }
 }
@@ -119,17 +94,6 @@ extension Folder {
             continue
         }
         texts[key.key] = String(decoding: value.data, as: UTF8.self)
-    }
-    return texts
-}
-
-private func textsInFile(_ folder: Folder) throws -> [String: String] {
-    let file = try FileItems(path: folder.settings, format: .environment(.common))
-    var texts: [String: String] = [:]
-    for number in 0..<50 {
-        if case .typed(let value) = try file.item(forKey: "KEY\(number)")?.value {
-            texts["KEY\(number)"] = try value.decoded(as: String.self)
-        }
     }
     return texts
 }
@@ -191,3 +155,55 @@ private func inStore(_ old: [String: String], _ lockbox: Lockbox) throws -> Int 
     try target.requireIntact()
     return left == expected.count ? .old : left > 0 ? .between : .new
 }
+
+#if canImport(LockboxImport)
+    let killableFileMigrations = [
+        KillableOperation(
+            "migrate 50 lines of a file",
+            prepare: { folder in
+                try folder.prepare([fixture("dk", prefixes[0], .always)], passcode: nil)
+                let lines = (0..<50).map { "KEY\($0)=\(text($0))\n" }
+                try Data(("# settings\n" + lines.joined() + "PORT=80\n").utf8)
+                    .write(to: URL(fileURLWithPath: folder.settings))
+            },
+            mode: { ["migrateFile", $0.settings] },
+            inspect: { folder in
+                let lines = String(
+                    decoding: try Data(contentsOf: URL(fileURLWithPath: folder.settings)),
+                    as: UTF8.self
+                )
+                try require(
+                    lines.hasPrefix("# settings\n") && lines.hasSuffix("PORT=80\n"),
+                    "other lines have changed"
+                )
+                // A killed run may have removed an item from the file, and not recorded it yet.
+                let migration = fileMigration(folder.settings)
+                return try inspectMigration(folder, migration, [.migratedBefore, .alreadyMigrated]) { _ in
+                    try textsInFile(folder)
+                }
+            }
+        )
+    ]
+
+    private func fileMigration(_ path: String) -> Migration {
+        Migration(migrationName, from: .environmentFile(at: path), items: items)
+    }
+
+    private func textsInFile(_ folder: Folder) throws -> [String: String] {
+        let file = try FileItems(path: folder.settings, format: .environment(.common))
+        var texts: [String: String] = [:]
+        for number in 0..<50 {
+            if case .typed(let value) = try file.item(forKey: "KEY\(number)")?.value {
+                texts["KEY\(number)"] = try value.decoded(as: String.self)
+            }
+        }
+        return texts
+    }
+
+    extension Folder {
+        fileprivate var settings: String { "\(path)/settings.env" }
+    }
+#else
+    /// Without the extension Import.
+    let killableFileMigrations: [KillableOperation] = []
+#endif

@@ -6,7 +6,8 @@ import Foundation
 
 /// The operations that Proofs/KillMatrix/run kills. An operation is a mode of Operations.swift, what it starts from, and what
 /// must hold whenever it was killed.
-let killableOperations = killableWrites + storeOperations + killableSlots + killableMigrations
+let killableOperations =
+    killableWrites + storeOperations + killableSlots + killableMigrations + killableFileMigrations
 
 private let storeOperations: [KillableOperation] = [
     KillableOperation(

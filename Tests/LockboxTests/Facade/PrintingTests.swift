@@ -1,12 +1,8 @@
-import LockboxIdentities
-@testable import LockboxKeychainTesting
 import Foundation
 import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-import LockboxKeychain
-import LockboxKeychainMigration
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) @testable import LockboxTesting
 
@@ -79,8 +75,6 @@ import LockboxKeychainMigration
             "UnarchivedItem": [UnarchivedItem(value: secret, attributes: item.attributes)],
         ]
         samples.merge(try samplesOfStorage()) { first, _ in first }
-        samples.merge(try samplesOfKeychain(item)) { first, _ in first }
-        samples.merge(try samplesOfItemClasses()) { first, _ in first }
         samples["VerifyReport"] = [try backend.verify()]
         samples["StoreFinding"] = [StoreFinding(kind: .damaged, location: "l", reason: "r")]
         samples["RotationReport"] = [try backend.rotateKeys()]
@@ -131,35 +125,6 @@ import LockboxKeychainMigration
             samples["RecordContents"] = textsOfPrinting($0)
         }
         return samples
-    }
-
-    private func samplesOfKeychain(_ item: StoredItem) throws -> [String: [Any]] {
-        let keychain = KeychainSimulator()
-        let backend = KeychainBackend(keychain)
-        try backend.write(item, policy: .replace)
-        return [
-            "KeychainSimulator": [keychain], "KeychainBackend": [backend, KeychainBackend()],
-            "KeychainValue": [KeychainValue.text(secret), KeychainValue.data(Data(secret.utf8))],
-            "SystemKeychain": [SystemKeychain()],
-            "KeychainSimulator.Platform": KeychainSimulator.Platform.allCases,
-            "KeychainAccessControl": [KeychainAccessControl.userPresence],
-            "KeychainSimulator.User": KeychainSimulator.User.allCases,
-            "MacKeychains": [MacKeychains.all], "KeychainName": [KeychainName.self],
-            "KeychainStatus": [KeychainStatus.self],
-        ]
-    }
-
-    private func samplesOfItemClasses() throws -> [String: [Any]] {
-        let key = PrivateKeyItem(pkcs8: Data(secret.utf8))
-        let certificate = CertificateItem(der: Data([0x30, 0]))
-        return [
-            "CertificateItem": [certificate], "PrivateKeyItem": [key, Optional(key) as Any],
-            "IdentityItem": [try IdentityItem(chain: [certificate], privateKey: key)],
-            "PrivateKeyItem.Algorithm": [PrivateKeyItem.Algorithm.rsa],
-            "CertificateItem.Attributes": [CertificateItem.Attributes()],
-            "PrivateKeyItem.Attributes": [PrivateKeyItem.Attributes()],
-            "IdentityItem.Attributes": [IdentityItem.Attributes()],
-        ]
     }
 
     @Test("Promise 7: no way of printing a public value shows a secret, a key or a closure")

@@ -217,4 +217,78 @@ extension LockboxKey<Data?> {
         )
         #expect(try lockbox.attributes(forKey: "k").flatMap(InternetPassword.init) == nil)
     }
+
+    @Test(arguments: ["files", "memory"]) func theyAreStoredFoundAndRemoved(_ backend: String) throws {
+        let lockbox = try backend == "files" ? TestStore().lockbox() : InMemoryBackend().lockbox("p")
+        let alice = InternetPassword(
+            server: "example.com",
+            account: "alice@home",
+            protocol: "https",
+            port: 8443,
+            path: "größe/a b",
+            securityDomain: "realm",
+            authenticationType: "form"
+        )
+        let bob = InternetPassword(server: "example.com", account: "bob", protocol: "https")
+        let other = InternetPassword(server: "example.org", account: "alice@home", protocol: "smtp")
+        let texts = [(alice, "hunter2"), (bob, "hunter3"), (other, "")]
+        for (password, text) in texts {
+            try lockbox.archiveObject(
+                Data(text.utf8),
+                forKey: password.key,
+                options: WriteOptions(policy: .addOnly)
+            )
+        }
+        try lockbox.archiveObject("another class", forKey: "other")
+
+        for (password, text) in texts {
+            #expect(try lockbox.unarchiveObject(forKey: password.key) == Data(text.utf8))
+            let stored = try #require(try lockbox.attributes(forKey: password.key.name))
+            #expect(InternetPassword(stored) == password && stored.searchable == password.searchable)
+        }
+        #expect(try lockbox.attributes(forKey: "other").flatMap(InternetPassword.init) == nil)
+        #expect(
+            alice.searchable == [
+                "server": "example.com", "account": "alice@home", "protocol": "https", "port": "8443",
+                "path": "größe/a b", "securityDomain": "realm", "authenticationType": "form",
+            ]
+        )
+
+        let queries: [([String: String], [InternetPassword])] = [
+            (["server": "example.com"], [alice, bob]), (["account": "alice@home"], [alice, other]),
+            (["protocol": "https", "account": "bob"], [bob]), (["port": "8443"], [alice]),
+            (["path": "größe/a b"], [alice]), (["securityDomain": "realm"], [alice]),
+            (["authenticationType": "form"], [alice]), (["server": "example.net"], []),
+            (["server": "example.org", "protocol": "https"], []), (other.searchable, [other]),
+        ]
+        for (query, expected) in queries {
+            #expect(
+                try Set(lockbox.list(matching: query).items.keys) == Set(expected.map(\.key.name)),
+                "\(query)"
+            )
+        }
+        // A new password takes the place of the old one.
+        try lockbox.archiveObject(
+            Data("hunter4".utf8),
+            forKey: alice.key,
+            options: WriteOptions(policy: .updateOnly)
+        )
+        #expect(try lockbox.unarchiveObject(forKey: alice.key) == Data("hunter4".utf8))
+        try lockbox.removeObject(forKey: alice.key)
+        #expect(try Set(lockbox.list(matching: ["server": "example.com"]).items.keys) == [bob.key.name])
+        #expect(try lockbox.allKeys() == [bob.key.name, other.key.name, "other"])
+    }
+
+    /// Without its port, it would be the identity of another password.
+    @Test(arguments: ["", "http", "080", "+80", "8 0", "99999999999999999999"])
+    func aPortThatIsNoNumberIsNoInternetPassword(_ port: String) throws {
+        let lockbox = try InMemoryBackend().lockbox("p")
+        try lockbox.archiveObject(
+            "v",
+            forKey: "k",
+            options: WriteOptions(attributes: .set(["server": "s", "account": "a", "port": port]))
+        )
+        let attributes = try #require(try lockbox.attributes(forKey: "k"))
+        #expect(InternetPassword(attributes) == nil)
+    }
 }

@@ -1,22 +1,16 @@
 import LockboxIdentities
-import LockboxKeychainTesting
 import Foundation
-import LockboxKeychain
 import LockboxTesting
 import Testing
 
 import Lockbox
 
-/// Internet passwords, certificates, keys and identities as items: the same on every backend.
+/// Certificates, keys and identities as items: the same on every backend.
 @Suite struct ItemClassTests {
-    private static let backends = ["files", "memory", "Keychain"]
+    private static let backends = ["files", "memory"]
 
     private func lockbox(_ backend: String) throws -> Lockbox {
-        switch backend {
-        case "files": try TestStore().lockbox()
-        case "memory": try InMemoryBackend().lockbox("p")
-        default: try KeychainBackend(KeychainSimulator()).lockbox("p")
-        }
+        try backend == "files" ? TestStore().lockbox() : InMemoryBackend().lockbox("p")
     }
 
     private let hash = Data((0..<20).map { UInt8($0 * 12) })
@@ -51,66 +45,6 @@ import Lockbox
         let list = try lockbox.list(matching: texts)
         #expect(list.unreadable.isEmpty)
         return Set(list.items.keys)
-    }
-
-    @Test(arguments: backends) func internetPasswordsAreStoredFoundAndRemoved(_ backend: String) throws {
-        let lockbox = try lockbox(backend)
-        let alice = InternetPassword(
-            server: "example.com",
-            account: "alice@home",
-            protocol: "https",
-            port: 8443,
-            path: "größe/a b",
-            securityDomain: "realm",
-            authenticationType: "form"
-        )
-        let bob = InternetPassword(server: "example.com", account: "bob", protocol: "https")
-        let other = InternetPassword(server: "example.org", account: "alice@home", protocol: "smtp")
-        let texts = [(alice, "hunter2"), (bob, "hunter3"), (other, "")]
-        for (password, text) in texts {
-            try lockbox.archiveObject(
-                Data(text.utf8),
-                forKey: password.key,
-                options: WriteOptions(policy: .addOnly)
-            )
-        }
-        try lockbox.archiveObject(CertificateItem(der: Data()), forKey: certificate().key("certificate"))
-
-        for (password, text) in texts {
-            #expect(try lockbox.unarchiveObject(forKey: password.key) == Data(text.utf8))
-            let stored = try #require(try lockbox.attributes(forKey: password.key.name))
-            #expect(InternetPassword(stored) == password && stored.searchable == password.searchable)
-            #expect(CertificateItem.Attributes(stored) == nil && PrivateKeyItem.Attributes(stored) == nil)
-            #expect(IdentityItem.Attributes(stored) == nil)
-        }
-        #expect(try lockbox.attributes(forKey: "certificate").flatMap(InternetPassword.init) == nil)
-        #expect(
-            alice.searchable == [
-                "server": "example.com", "account": "alice@home", "protocol": "https", "port": "8443",
-                "path": "größe/a b", "securityDomain": "realm", "authenticationType": "form",
-            ]
-        )
-
-        let queries: [([String: String], [InternetPassword])] = [
-            (["server": "example.com"], [alice, bob]), (["account": "alice@home"], [alice, other]),
-            (["protocol": "https", "account": "bob"], [bob]), (["port": "8443"], [alice]),
-            (["path": "größe/a b"], [alice]), (["securityDomain": "realm"], [alice]),
-            (["authenticationType": "form"], [alice]), (["server": "example.net"], []),
-            (["server": "example.org", "protocol": "https"], []), (other.searchable, [other]),
-        ]
-        for (query, expected) in queries {
-            #expect(try names(lockbox, query) == Set(expected.map(\.key.name)), "\(query)")
-        }
-        // A new password takes the place of the old one.
-        try lockbox.archiveObject(
-            Data("hunter4".utf8),
-            forKey: alice.key,
-            options: WriteOptions(policy: .updateOnly)
-        )
-        #expect(try lockbox.unarchiveObject(forKey: alice.key) == Data("hunter4".utf8))
-        try lockbox.removeObject(forKey: alice.key)
-        #expect(try names(lockbox, ["server": "example.com"]) == [bob.key.name])
-        #expect(try lockbox.allKeys() == [bob.key.name, other.key.name, "certificate"])
     }
 
     @Test(arguments: backends) func certificatesAreStoredFoundAndRemoved(_ backend: String) throws {
@@ -291,18 +225,5 @@ import Lockbox
         )
         let strange = try #require(try lockbox.attributes(forKey: "k"))
         #expect(CertificateItem.Attributes(strange) == CertificateItem.Attributes())
-    }
-
-    /// Without its port, it would be the identity of another password.
-    @Test(arguments: ["", "http", "080", "+80", "8 0", "99999999999999999999"])
-    func aPortThatIsNoNumberIsNoInternetPassword(_ port: String) throws {
-        let lockbox = try InMemoryBackend().lockbox("p")
-        try lockbox.archiveObject(
-            "v",
-            forKey: "k",
-            options: WriteOptions(attributes: .set(["server": "s", "account": "a", "port": port]))
-        )
-        let attributes = try #require(try lockbox.attributes(forKey: "k"))
-        #expect(InternetPassword(attributes) == nil)
     }
 }

@@ -1,0 +1,1 @@
+../../../../Tests/Support/Stores/TestStore.swift
