@@ -245,7 +245,7 @@ let package = Package(
         ),
         .testTarget(
             name: "LockboxIdentitiesTests",
-            dependencies: ["Lockbox", "LockboxIdentities", "LockboxStore"],
+            dependencies: ["Lockbox", "LockboxIdentities", "LockboxStore", "LockboxTesting"],
             path: "Extensions/Identities/Tests",
             swiftSettings: settings
         ),

@@ -1,16 +1,20 @@
 import LockboxIdentities
 import Foundation
-import LockboxTesting
+@_spi(Extensions) import LockboxTesting
 import Testing
 
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 /// Certificates, keys and identities as items: the same on every backend.
 @Suite struct ItemClassTests {
-    private static let backends = ["files", "memory"]
+    private static let backends = ["sealed", "memory"]
 
     private func lockbox(_ backend: String) throws -> Lockbox {
-        try backend == "files" ? TestStore().lockbox() : InMemoryBackend().lockbox("p")
+        if backend == "memory" { return try Lockbox(keyPrefix: "p", backend: InMemoryBackend()) }
+        let key = DeviceKeySource.closure { [UInt8](repeating: 7, count: 32) }
+        let sealed = SealedBackend(storage: InMemoryStorage(), deviceKey: key)
+        return try Lockbox(keyPrefix: "p", backend: sealed)
     }
 
     private let hash = Data((0..<20).map { UInt8($0 * 12) })
@@ -179,7 +183,7 @@ import Lockbox
     @Test func anIdentityHasACertificate() throws {
         let error = LockboxError.invalidAttribute(name: "identity", reason: "it has no certificate")
         #expect(throws: error) { try IdentityItem(chain: [], privateKey: PrivateKeyItem(pkcs8: Data([1]))) }
-        let lockbox = try InMemoryBackend().lockbox("p")
+        let lockbox = try lockbox("memory")
         try lockbox.archiveObject(["chain": [String]()], forKey: "k")
         let decoding = lockboxError { try lockbox.unarchiveObject(IdentityItem.self, forKey: "k") }
         #expect(decoding?.code == .decodingFailed)
@@ -200,7 +204,7 @@ import Lockbox
 
     /// A name can be longer than an attribute: the item is refused, and not stored under a part of it.
     @Test func aSubjectThatIsTooLongIsRefused() throws {
-        let lockbox = try InMemoryBackend().lockbox("p")
+        let lockbox = try lockbox("memory")
         let attributes = CertificateItem.Attributes(subject: String(repeating: "x", count: 4097))
         let error = lockboxError {
             try lockbox.archiveObject(CertificateItem(der: Data()), forKey: attributes.key("k"))
@@ -210,7 +214,7 @@ import Lockbox
     }
 
     @Test func attributesThatAreNotOfTheClassAreNone() throws {
-        let lockbox = try InMemoryBackend().lockbox("p")
+        let lockbox = try lockbox("memory")
         try lockbox.archiveObject(
             "v",
             forKey: "k",

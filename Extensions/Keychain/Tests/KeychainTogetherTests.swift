@@ -36,6 +36,8 @@ import Lockbox
 
     @Test func ofManyWhoMoveAnItemOneDoes() throws { try OneStep.ofManyWhoMoveAnItemOneDoes(on: backend) }
 
+    @Test func aRefusedBatchChangesNothing() throws { try OneStep.aRefusedBatchChangesNothing(on: backend) }
+
     // MARK: iCloud Keychain
 
     @Test func iCloudKeychainIsADestination() throws {

@@ -5,7 +5,7 @@ import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// Each backend in memory does it in one step. The Keychain's tests do the same.
+/// Moves and batches are one step on both backends in memory. The Keychain's tests check the same.
 @Suite struct OneStepTests {
     private let memory = InMemoryBackend()
     private let sealed = SealedBackend(

@@ -4,7 +4,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 
-/// What a backend does in one step where the contract allows several. The tests of such backends run it.
+/// Checks of backends that do in one step what the contract allows in several. Their tests run it.
 enum OneStep {
     /// - Parameter look: How many of the keys have an item, as of one moment.
     static func aMovedItemIsAlwaysUnderOneKey(

@@ -1,1 +1,0 @@
-../../../../Tests/Support/Stores/TestFileSystem.swift
