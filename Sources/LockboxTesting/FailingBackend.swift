@@ -13,7 +13,7 @@ public import LockboxPlatform
 /// backend.succeed()
 /// ```
 ///
-/// A failing call does not reach the wrapped backend, so nothing changes.
+/// A failing call changes nothing.
 ///
 /// `isOnThisDevice`, `maximumValueSize` and `location(of:)` never fail. Features of only one type of backend, such as the
 /// passcode of a `SealedBackend`, are not passed on: call the wrapped backend.
@@ -25,20 +25,21 @@ public final class FailingBackend: LockboxBackend {
         @nonexhaustive
     #endif
     public enum Operation: Sendable, Hashable, CaseIterable {
-        /// Storing an item, changing its attributes or accessibility class, performing a batch, or making items durable.
+        /// Storing: a write, an update, a batch with a write, setting attributes, a copy, a move, and making items durable. If it
+        /// fails, nothing is stored, as on a full disk.
         case write
-        /// Reading a value, several values or a whole item, or verifying the store.
+        /// Reading a value, several values or a whole item, also for an update, a copy or a move, or verifying the store.
         case read
         /// Reading the attributes of one item or of all items, the prefixes, or the lock state, or subscribing to changes.
         case attributes
-        /// Reading, changing and storing an item in one step, and copying or moving it.
-        case update
-        /// Removing one item, all items, or the expired ones, and removing or setting aside an unreadable one.
+        /// Removing one item, all items, or the expired ones, also by a batch, an update or a move, and removing or setting aside an
+        /// unreadable one.
         case remove
     }
 
     private struct Failure: Sendable {
         let error: any Error
+        var successes: Int
         var times: Int?
     }
 
@@ -62,12 +63,18 @@ public final class FailingBackend: LockboxBackend {
     ///
     /// - Parameters:
     ///   - operations: The calls that fail. If there are none, all calls fail.
+    ///   - count: How many calls of each kind still succeed before that.
     ///   - times: How many calls of each kind fail. If `nil`, all calls fail until ``succeed()`` is called.
     ///   - error: The error that they throw.
-    public func fail(_ operations: Operation..., times: Int? = nil, with error: any Error) {
+    public func fail(
+        _ operations: Operation...,
+        after count: Int = 0,
+        times: Int? = nil,
+        with error: any Error
+    ) {
         failures.withLock { failures in
             for operation in operations.isEmpty ? Operation.allCases : operations {
-                failures[operation] = Failure(error: error, times: times)
+                failures[operation] = Failure(error: error, successes: count, times: times)
             }
         }
     }
@@ -77,15 +84,20 @@ public final class FailingBackend: LockboxBackend {
         failures.withLock { $0 = [:] }
     }
 
-    func check(_ operation: Operation) throws {
+    private func check(_ operations: Operation...) throws {
         try failures.withLock { failures in
-            guard let failure = failures[operation] else { return }
-            switch failure.times {
-            case .some(...0): return
-            case .some(let times): failures[operation]?.times = times - 1
-            case nil: break
+            for operation in operations {
+                guard var failure = failures[operation] else { continue }
+                defer { failures[operation] = failure }
+                if failure.successes > 0 {
+                    failure.successes -= 1
+                } else if let times = failure.times, times <= 0 {
+                    continue
+                } else {
+                    failure.times? -= 1
+                    throw failure.error
+                }
             }
-            throw failure.error
         }
     }
 
@@ -95,20 +107,24 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.write(changes, to: key)
     }
 
-    /// Passes the call on, unless ``Operation/write`` fails. A removal of what can be read fails with ``Operation/read`` and
-    /// ``Operation/remove``, too.
+    /// Passes the call on, unless one of its operations fails: ``Operation/write`` or ``Operation/remove``, and before the removal of
+    /// what can be read ``Operation/read``.
     public func apply(_ operations: [ItemOperation]) throws {
-        if !operations.isEmpty { try check(.write) }
-        for case .removeReadable in operations {
-            try check(.read)
-            try check(.remove)
+        var kinds: Set<Operation> = []
+        for operation in operations {
+            switch operation {
+            case .write: kinds.insert(.write)
+            case .remove: kinds.insert(.remove)
+            case .removeReadable: kinds.formUnion([.read, .remove])
+            }
         }
+        for kind in Operation.allCases where kinds.contains(kind) { try check(kind) }
         try wrapped.apply(operations)
     }
 
-    /// Passes the call on, unless ``Operation/update`` fails.
+    /// Passes the call on, unless ``Operation/read``, ``Operation/write`` or ``Operation/remove`` fails.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        try check(.update)
+        try check(.read, .write, .remove)
         try wrapped.move(key, to: newKey, policy: policy, now: now)
     }
 
@@ -165,10 +181,15 @@ public final class FailingBackend: LockboxBackend {
         return try wrapped.prefixes()
     }
 
-    /// Passes the call on, unless ``Operation/update`` fails.
+    /// Passes the call on, unless ``Operation/read`` fails. If the closure returns an item, ``Operation/write`` may fail, otherwise
+    /// ``Operation/remove``: then the item does not change.
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
-        try check(.update)
-        try wrapped.update(key, now: now, change)
+        try check(.read)
+        try wrapped.update(key, now: now) { old in
+            let new = try change(old)
+            if new != old { try check(new == nil ? .remove : .write) }
+            return new
+        }
     }
 
     /// Passes the call on, unless ``Operation/remove`` fails.
@@ -236,5 +257,11 @@ public final class FailingBackend: LockboxBackend {
     public func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
         try check(.read)
         return try wrapped.verify(progress: progress)
+    }
+
+    /// Passes the call on, unless ``Operation/attributes`` fails.
+    public func checkForForeignItem(_ key: ItemKey) throws {
+        try check(.attributes)
+        try wrapped.checkForForeignItem(key)
     }
 }

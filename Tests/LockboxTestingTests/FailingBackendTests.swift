@@ -25,7 +25,7 @@ import Lockbox
         let backend = FailingBackend(DefectiveBackend(.movesACopy))
         let value = try ArchivedValue(data: Data(), format: .data)
         try backend.write(StoredItem(key: key("old"), value: value, modified: Date()), policy: .replace)
-        backend.fail(.update, times: 1, with: LockboxError.userCanceled)
+        backend.fail(.write, times: 1, with: LockboxError.userCanceled)
         #expect(throws: LockboxError.userCanceled) {
             try backend.move(key("old"), to: key("new"), policy: .addOnly, now: Date())
         }
@@ -75,8 +75,69 @@ import Lockbox
             { try backend.remove(record: "record") },
             { try backend.quarantine(record: "record") }, { try backend.synchronize(prefix: "p") },
             { _ = try backend.subscribe(prefix: "p") { _ in } },
+            { try backend.checkForForeignItem(ItemKey(prefix: "p", key: "k")) },
         ]
         for call in calls { #expect(throws: LockboxError.userCanceled, performing: call) }
+    }
+
+    /// Whatever the app calls to store something, and what it stored before stays.
+    @Test func onAFullDiskNothingIsStored() throws {
+        let backend = FailingBackend(wrapped)
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        try lockbox.archiveObject(1, forKey: "k")
+        let full = LockboxError.storageFailure(operation: "write", path: "/", errno: ENOSPC)
+        backend.fail(.write, with: full)
+        let calls: [() throws -> Void] = [
+            { try lockbox.archiveObject(2, forKey: "k") },
+            { try lockbox.update("k", as: Int.self) { $0 = 2 } },
+            { try lockbox.setAttributes(WriteOptions(label: "l"), forKey: "k") },
+            { try lockbox.copyObject(forKey: "k", toKey: "copy") },
+            { try lockbox.moveObject(forKey: "k", toKey: "moved") },
+            { try lockbox.batch { try $0.archiveObject(2, forKey: "other") } },
+        ]
+        for call in calls { #expect(throws: full, performing: call) }
+        #expect(try wrapped.attributes(prefix: "p", now: nil).keys.map(\.key) == ["k"])
+        #expect(
+            try lockbox.unarchiveObject(forKey: "k") == 1 && lockbox.attributes(forKey: "k")?.label == nil
+        )
+        try lockbox.batch { try $0.removeObject(forKey: "k") }
+        #expect(try lockbox.allKeys() == [], "removing needs no room")
+    }
+
+    /// As on a store, where both read the item.
+    @Test func aLockedItemIsNeitherUpdatedNorMoved() throws {
+        let backend = FailingBackend(wrapped)
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        try lockbox.archiveObject(1, forKey: "k")
+        let locked = LockboxError.interactionNotAllowed(.whenUnlocked)
+        backend.fail(.read, with: locked)
+        #expect(throws: locked) { try lockbox.update("k", as: Int.self) { $0 = 2 } }
+        #expect(throws: locked) { try lockbox.moveObject(forKey: "k", toKey: "moved") }
+    }
+
+    @Test(arguments: 0..<3) func theNthCallFails(_ count: Int) throws {
+        let backend = FailingBackend(wrapped)
+        let lockbox = try Lockbox(keyPrefix: "p", backend: backend)
+        backend.fail(.write, after: count, times: 1, with: LockboxError.userCanceled)
+        for number in 0..<count { try lockbox.archiveObject(number, forKey: "k") }
+        #expect(throws: LockboxError.userCanceled) { try lockbox.archiveObject(-1, forKey: "k") }
+        try lockbox.archiveObject(count, forKey: "k")
+        #expect(try lockbox.unarchiveObject(forKey: "k") == count)
+    }
+
+    /// The compiler does not say so: most requirements have a default implementation.
+    @Test func noRequirementIsForgotten() throws {
+        let source = try source("LockboxCore/Backend/LockboxBackend.swift")
+        let body = try #require(source.firstMatch(of: /(?s)\npublic protocol LockboxBackend.*?\n}/)).0
+        let requirements = body.matches(of: /\n    ((?:func \w+\((?:\w+|\))?|var \w+))/).map { String($0.1) }
+        #expect(requirements.count >= 25)
+        let backend = try self.source("LockboxTesting/FailingBackend.swift")
+        #expect(requirements.filter { !backend.contains("\n    public \($0)") } == [])
+    }
+
+    private func source(_ path: String) throws -> String {
+        let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardizedFileURL
+        return try String(contentsOf: root.appendingPathComponent("Sources/\(path)"), encoding: .utf8)
     }
 
     /// Its lock state is not known, so a locked class is noticed when an item is written.

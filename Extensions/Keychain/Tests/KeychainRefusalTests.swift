@@ -46,6 +46,8 @@ import Testing
             .string("a"),
             .string("b")
         )
+        let failing = try Lockbox(keyPrefix: "new", backend: FailingBackend(new.backend))
+        #expect(try failing.migrate(migration, dryRun: true).refused.keys.sorted() == ["a"])
         for isDry in [true, false, false] {
             let report = try new.migrate(migration, dryRun: isDry)
             #expect(report.refused.keys.sorted() == ["a"])

@@ -71,7 +71,8 @@ import Testing
 
     @Test func whoFailsGivesTheRightBack() throws {
         let failing = FailingBackend(backend)
-        failing.fail(.write, with: LockboxError.notEnoughMemory(bytes: 1))
+        // After the claim, the batch and the item.
+        failing.fail(.write, after: 1, times: 2, with: LockboxError.notEnoughMemory(bytes: 1))
         expectError(.notEnoughMemory) { try failing.lockbox().migrate(migration) }
         let start = ContinuousClock.now
         let report = try MigrationClaim.$patience.withValue(.seconds(30)) {
