@@ -86,7 +86,8 @@ struct RefreshWorker: Sendable {
             return
         }
         if mode == "look" { return await look() }
-        _ = try? lockbox.containsObject(forKey: sessions[0])  // opens the keys
+        let first = sessions[0]
+        _ = try? await lockbox.async { try $0.containsObject(forKey: first) }  // opens the keys
         log.watchForPauses()
         print("ready")
         fflush(nil)
@@ -141,7 +142,7 @@ struct RefreshWorker: Sendable {
             }
         }
         if settings["defect"] != nil { return }
-        let keys = try? lockbox.allKeys()
+        let keys = try? await lockbox.async { try $0.allKeys() }
         if keys.map(Set.init)?.isSubset(of: Set(sessions)) != true {
             log.line("v", "a list has \(keys ?? [])")
         }

@@ -53,6 +53,7 @@ extension Lockbox {
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - accessibility: When the value can be read.
     /// - Throws: Any error of the instance method and of ``default``.
+    @available(*, noasync, message: "Blocks the thread: call try await Lockbox.default.archiveObject.")
     public static func archiveObject<Value: Encodable>(
         _ value: Value?,
         forKey key: String,
@@ -67,6 +68,7 @@ extension Lockbox {
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Throws: Any error of the instance method and of ``default``.
+    @available(*, noasync, message: "Blocks the thread: call try await Lockbox.default.unarchiveObject.")
     public static func unarchiveObject<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -78,6 +80,7 @@ extension Lockbox {
     ///
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Throws: Any error of the instance method and of ``default``.
+    @available(*, noasync, message: "Blocks the thread: call try await Lockbox.default.removeObject.")
     public static func removeObject(forKey key: String) throws {
         try `default`.removeObject(forKey: key)
     }

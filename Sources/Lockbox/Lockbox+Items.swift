@@ -74,6 +74,7 @@ extension Lockbox {
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the old or the new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode;
     ///   ``LockboxError/invalidAttribute(name:reason:)``. The item is unchanged.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func setAttributes(_ options: WriteOptions, forKey key: String) throws {
         var options = options
         options.policy = .updateOnly
@@ -98,6 +99,7 @@ extension Lockbox {
     ///   Errors that it throws are rethrown.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
     ///   `archiveObject(_:forKey:options:)` or `removeObject(forKey:)`.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func batch(_ body: (inout LockboxBatch) throws -> Void) throws {
         var batch = LockboxBatch(self)
         try body(&batch)
@@ -114,6 +116,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func copyObject(
         forKey key: String,
         toKey newKey: String,
@@ -139,6 +142,7 @@ extension Lockbox {
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
     ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func moveObject(
         forKey key: String,
         toKey newKey: String,
@@ -160,6 +164,7 @@ extension Lockbox {
     /// - Throws: The reason why the store cannot be used, for example
     ///   ``LockboxError/storageFailure(operation:path:errno:)``,
     ///   ``LockboxError/unsafePermissions(path:reason:)`` or ``LockboxError/interactionNotAllowed(_:)``.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {
         try backend.checkAccess(accessibility, now: now())
         // The folder of this prefix may be unusable, though that of the check is not.
@@ -188,6 +193,7 @@ extension Lockbox {
     ///     thrown.
     /// - Returns: The items by key.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)` for an item that matches, and what `unreadable` throws.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func unarchiveItems<Value: Decodable>(
         _ type: Value.Type = Value.self,
         matching pairs: [String: String],
@@ -214,6 +220,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item that matches is locked, and what `unreadable` throws.
     ///   Some of the items may have been removed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func removeObjects(
         matching pairs: [String: String],
         unreadable: (UnreadableItem) throws -> Void = { throw $0.error }

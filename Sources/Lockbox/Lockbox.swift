@@ -13,7 +13,8 @@ import LockboxStore
 /// A `Lockbox` is a small value: create one for each prefix, and share the backend. ``default`` is one for the whole process.
 ///
 /// Calls block the thread. In an `async` function, archiving, reading, removing and updating an item run on another thread.
-/// Canceling the task ends a wait for another writer's lock, and stops nothing else. Run every other call in ``async(_:)``.
+/// Canceling the task ends a wait for another writer's lock, and stops nothing else. Every other call compiles there only in
+/// ``async(_:)``.
 ///
 /// Every method throws ``LockboxError``, and any other error that an app's own backend throws. The methods list
 /// only their specific errors. On the encrypted store, every method can also throw:
@@ -142,6 +143,7 @@ public struct Lockbox: Sendable {
     ///   - type: The type that was archived. Can be omitted if it can be inferred.
     ///   - keys: The items' keys.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)`, if it concerns one of the items.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func unarchiveObjects<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKeys keys: some Sequence<String>
@@ -156,6 +158,7 @@ public struct Lockbox: Sendable {
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: The value and the attributes, or `nil` if there is no such item or it has expired.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)`.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func unarchiveItem<Value: Decodable>(
         _ type: Value.Type = Value.self,
         forKey key: String
@@ -180,6 +183,7 @@ public struct Lockbox: Sendable {
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: `true` if the item exists, even if it is locked; `false` if it does not exist or has expired.
     /// - Throws: ``LockboxError``, for example if the item is damaged.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func containsObject(forKey key: String) throws -> Bool {
         try attributes(forKey: key) != nil
     }
@@ -189,6 +193,7 @@ public struct Lockbox: Sendable {
     /// - Parameter key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     /// - Returns: The attributes, even if the item is locked, or `nil` if there is no such item or it has expired.
     /// - Throws: ``LockboxError``, for example if the item is damaged.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func attributes(forKey key: String) throws -> ItemAttributes? {
         try backend.attributes(for: itemKey(key), now: now())
     }
@@ -203,6 +208,7 @@ public struct Lockbox: Sendable {
     ///   - expired: Whether to list items that have expired too. `setAttributes` with an expiry revives one.
     /// - Returns: The items, locked ones included, and the items that cannot be read.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func list(matching pairs: [String: String] = [:], includingExpired expired: Bool = false) throws
         -> ItemList
     {
@@ -218,6 +224,7 @@ public struct Lockbox: Sendable {
     ///
     /// - Returns: The keys of all items that have not expired, locked ones included.
     /// - Throws: ``LockboxError``, for example if an item is damaged. Use `list(matching:)` to get the others.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func allKeys() throws -> Set<String> {
         var keys: Set<String> = []
         try forEachItem { key, _ in keys.insert(key) }
@@ -233,6 +240,7 @@ public struct Lockbox: Sendable {
     ///   - body: Called with one item at a time, in no order, locked ones included and expired ones not. It may use this lockbox.
     ///     If it throws, the iteration ends and the error is rethrown.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all, and what the closures throw.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func forEachItem(
         unreadable: (UnreadableItem) throws -> Void = { throw $0.error },
         _ body: (_ key: String, _ attributes: ItemAttributes) throws -> Void
@@ -245,6 +253,7 @@ public struct Lockbox: Sendable {
     /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not affected.
     ///
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func removeAllObjects() throws {
         try changing().removeAll(prefix: keyPrefix)
     }
@@ -257,6 +266,7 @@ public struct Lockbox: Sendable {
     /// - Returns: The number of items removed.
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func removeExpired(unreadable: (UnreadableItem) throws -> Void = { _ in }) throws -> Int {
         try changing().removeExpired(prefix: keyPrefix, now: now(), unreadable: unreadable)
     }
@@ -265,6 +275,7 @@ public struct Lockbox: Sendable {
     ///
     /// - Parameter item: The item, from ``ItemList/unreadable``.
     /// - Throws: Any error of ``LockboxBackend/remove(record:)``.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func remove(_ item: UnreadableItem) throws {
         try changing().remove(record: item.record)
     }
@@ -276,6 +287,7 @@ public struct Lockbox: Sendable {
     /// - Returns: Where its bytes are now, for example a path.
     /// - Throws: Any error of ``LockboxBackend/quarantine(record:)``.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func quarantine(_ item: UnreadableItem) throws -> String {
         try changing().quarantine(record: item.record)
     }

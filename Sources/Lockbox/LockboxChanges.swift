@@ -47,6 +47,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend or the system cannot report
     ///   changes; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
     ///   the user has too many inotify instances or watches.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func changes() throws -> AsyncThrowingStream<LockboxChange, any Error> {
         let pending = PendingChanges()
         let (signals, signal) = AsyncThrowingStream<Void, any Error>.makeStream(

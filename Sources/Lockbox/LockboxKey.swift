@@ -64,6 +64,46 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     }
 }
 
+// What is often tried, with what to write.
+extension LockboxKey {
+    /// Only an optional value needs no default.
+    @available(*, unavailable, message: "Give a default: LockboxKey(name, default: value).")
+    @_disfavoredOverload
+    public init(_ name: String, options: WriteOptions = WriteOptions()) { fatalError() }
+
+    /// Declare the class with the other options.
+    @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
+    @_disfavoredOverload
+    public init(_ name: String, default: Value, accessibility: Accessibility) { fatalError() }
+
+    /// Declare the class with the other options.
+    @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
+    @_disfavoredOverload
+    public init(_ name: String, accessibility: Accessibility) { fatalError() }
+}
+
+extension Lockbox {
+    /// A typed key declares the class. The options of a call come first.
+    @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
+    public func archiveObject<Value>(
+        _ value: Value,
+        forKey key: LockboxKey<Value>,
+        accessibility: Accessibility
+    ) throws { fatalError() }
+
+    /// A typed key declares the options of its updates.
+    @available(
+        *,
+        unavailable,
+        message: "Declare the options in the key, or call update(key.name, as:options:)."
+    )
+    public func update<Value>(
+        _ key: LockboxKey<Value>,
+        options: WriteOptions,
+        _ change: (inout Value) throws -> Void
+    ) throws { fatalError() }
+}
+
 extension LockboxKey: Undescribed {
     /// The type and the name, without the default value, which could be a secret.
     package var summary: String { "LockboxKey<\(Value.self)>(\(String(reflecting: name)))" }
@@ -77,6 +117,7 @@ extension Lockbox {
     ///
     /// - Parameter key: The key, with the type of the value and its default.
     /// - Throws: Any error of `unarchiveObject(_:forKey:)`.
+    @available(*, noasync, message: "Blocks the thread: call try await lockbox.unarchiveObject(forKey:).")
     public subscript<Value>(key: LockboxKey<Value>) -> Value {
         get throws { try unarchiveObject(forKey: key) }
     }
@@ -131,6 +172,7 @@ extension Lockbox {
     ///
     /// - Parameter key: The key.
     /// - Throws: Any error of `containsObject(forKey:)` with a string.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func containsObject<Value>(forKey key: LockboxKey<Value>) throws -> Bool {
         try containsObject(forKey: key.name)
     }
@@ -139,6 +181,7 @@ extension Lockbox {
     ///
     /// - Parameter key: The key.
     /// - Throws: Any error of `attributes(forKey:)` with a string.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func attributes<Value>(forKey key: LockboxKey<Value>) throws -> ItemAttributes? {
         try attributes(forKey: key.name)
     }
@@ -149,6 +192,7 @@ extension Lockbox {
     ///   - options: The attributes to set. The policy does not count.
     ///   - key: The key.
     /// - Throws: Any error of `setAttributes(_:forKey:)` with a string.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func setAttributes<Value>(_ options: WriteOptions, forKey key: LockboxKey<Value>) throws {
         try setAttributes(options, forKey: key.name)
     }
@@ -160,6 +204,7 @@ extension Lockbox {
     ///   - newKey: The new key.
     ///   - policy: Whether to overwrite an item under the new key.
     /// - Throws: Any error of `moveObject(forKey:toKey:toPrefix:policy:)`.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func moveObject<Value>(
         forKey key: LockboxKey<Value>,
         toKey newKey: LockboxKey<Value>,

@@ -29,6 +29,7 @@
         /// - Returns: The answers, in the order of the endpoints; ``LockboxError/notReachable(endpoint:reason:)`` or
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` for those that give none, also if the source of the user's
         ///   password fails.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func members(timeLimit: Duration = .seconds(1)) -> [Result<EtcdMember, LockboxError>] {
             gateway.endpoints.map { endpoint in
                 // A gateway of its own, as a member that lags must not count as an old state of the cluster.

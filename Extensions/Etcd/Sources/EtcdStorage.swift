@@ -196,6 +196,7 @@
         /// Current values are kept. A change sequence that lags behind reports ``LockboxChange/everything``.
         ///
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` or ``LockboxError/accessDenied(endpoint:reason:)``.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func compact() throws {
             do {
                 let deadline = gateway.deadline

@@ -102,7 +102,7 @@ import Lockbox
         )
 
         #expect(try await lockbox.unarchiveObject(PrivateKeyItem.self, forKey: "key") == value)
-        let stored = try #require(try lockbox.attributes(forKey: "key"))
+        let stored = try #require(try await lockbox.async { try $0.attributes(forKey: "key") })
         #expect(PrivateKeyItem.Attributes(stored) == key && stored.accessibility == .afterFirstUnlock)
         #expect(CertificateItem.Attributes(stored) == nil && IdentityItem.Attributes(stored) == nil)
         #expect(

@@ -42,6 +42,7 @@
         ///   use.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)``, ``LockboxError/accessDenied(endpoint:reason:)``;
         ///   ``LockboxError/invalidKey(reason:)`` if something else is at the index.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func read() throws(LockboxError) -> UInt64? {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 try tpm.value(ofCounterAt: index)
@@ -52,6 +53,7 @@
         ///
         /// - Returns: The new value. If two processes increment at the same time, both may get the higher value.
         /// - Throws: ``LockboxError/missing(record:)`` if there is no such counter; the errors of ``read()``.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func increment() throws(LockboxError) -> UInt64 {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 try tpm.increment(counterAt: index)
@@ -65,6 +67,7 @@
         /// - Returns: The first value. It need not be 1.
         /// - Throws: ``LockboxError/invalidKey(reason:)`` if the counter exists and has a value;
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func define() throws(LockboxError) -> UInt64 {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 if try tpm.value(ofCounterAt: index) != nil {
@@ -82,6 +85,7 @@
         /// Removes the counter. Does nothing if there is none.
         ///
         /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the owner has a password; the errors of ``read()``.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func undefine() throws(LockboxError) {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in
                 _ = try tpm.withCounter(index) { counter throws(LockboxError) in try tpm.undefine(counter) }

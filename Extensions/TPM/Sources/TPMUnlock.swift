@@ -122,6 +122,7 @@
         ///
         /// - Throws: ``LockboxError/accessDenied(endpoint:reason:)`` if the lockout authorization is set (no attempt is
         ///   made); the errors of ``enroll(salt:)`` about the TPM.
+        @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { _ in }.")
         public func resetLockout() throws(LockboxError) {
             try TPMConnection.with(tcti) { tpm throws(LockboxError) in try tpm.resetLockout() }
         }

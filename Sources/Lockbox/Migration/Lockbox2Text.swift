@@ -55,7 +55,7 @@ enum Lockbox2Text {
             }
             // Foundation does not find a delimiter that forms a single character with the text after it.
             if let first = element.unicodeScalars.first, first.joinsTheCharacterBefore {
-                throw .lossy("a delimiter forms one character with the text after it")
+                throw .lossy("the delimiter -|- is followed by a combining character")
             }
         }
         return elements

@@ -28,6 +28,7 @@ extension Lockbox {
     ///   ``LockboxError`` if the source or the store cannot be read or written. No item is lost, and the
     ///   migration can be repeated.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func migrate(
         _ migration: Migration,
         dryRun: Bool = false,

@@ -142,7 +142,7 @@ enum Machine {
         let text = String(decoding: bytes[..<count], as: UTF8.self)
         let digits = text.hasSuffix("\n") ? text.dropLast() : text[...]
         guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else {
-            let reason = "it does not identify this machine; systemd-machine-id-setup makes an identifier"
+            let reason = "it contains no machine ID; run systemd-machine-id-setup"
             throw LockboxError.corrupt(record: path, reason: reason)
         }
         return String(digits)

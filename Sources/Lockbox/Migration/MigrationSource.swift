@@ -110,6 +110,7 @@ extension MigrationSource {
     ///     error is thrown.
     /// - Returns: The keys of the items that can be read; empty if the source does not exist.
     /// - Throws: ``LockboxError`` if the source cannot be read at all.
+    @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func keys(for lockbox: Lockbox, unreadable: (UnreadableItem) throws -> Void = { throw $0.error })
         throws
         -> [String]
@@ -168,7 +169,7 @@ public struct SourceItem: Sendable {
 /// An item's value in the source.
 @_spi(Extensions)
 public enum SourceValue: Sendable, Equatable {
-    /// Bytes without a type. `isOwn` if Lockbox itself stored them: an empty text is then never an empty
+    /// Bytes without a type. `isOwn`: stored by this library, so empty bytes are an empty string, and never an empty
     /// collection.
     case bytes(Data, isOwn: Bool)
     /// A value with a type.
@@ -206,7 +207,7 @@ public enum SourceValue: Sendable, Equatable {
     func decodeCollection<Value: Decodable>(_ decode: (String) throws -> Value) throws -> Value {
         // Before 1.4.7, Lockbox stored an empty collection like one with an empty string.
         if case .bytes(let data, isOwn: false) = self, data.isEmpty {
-            throw MigrationRefusal.lossy("it may be an empty collection, or one with an empty string")
+            throw MigrationRefusal.lossy("empty data is ambiguous: an empty collection, or one empty string")
         }
         return try self.decode { try decode(Lockbox2Text.string($0)) }
     }

@@ -33,6 +33,7 @@ extension LockboxBackend {
     ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.
     ///   - policy: Whether to overwrite an existing item, and whether to create a new one.
     /// - Throws: Any error of ``LockboxBackend/write(_:to:)``.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func write(_ item: StoredItem, policy: WritePolicy) throws {
         try write(ItemChanges(item, policy: policy), to: item.key)
     }
@@ -192,8 +193,8 @@ extension LockboxBackend {
         try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
     }
 
-    /// Moves an item as the default implementation of ``LockboxBackend/move(_:to:policy:now:)`` does: copies it, then removes the
-    /// old one.
+    /// Copies an item to another key, then removes the original: the default implementation of
+    /// ``LockboxBackend/move(_:to:policy:now:)``.
     ///
     /// For a backend that can move some items in one step, and others not.
     ///

@@ -31,7 +31,7 @@ public import LockboxPlatform
 /// `LockboxTesting` contains a conformance suite that tests a backend against these requirements in a few
 /// lines.
 public protocol LockboxBackend: Sendable {
-    /// The size in bytes of the largest value that can be stored whatever its attributes: at least 65,537, at most
+    /// The size in bytes up to which every value can be stored, with any attributes: at least 65,537, at most
     /// ``ArchivedValue/maximumSize``, which the default implementation returns.
     ///
     /// A larger value is stored only if its attributes are short enough. Otherwise a write throws
@@ -55,6 +55,7 @@ public protocol LockboxBackend: Sendable {
     ///     are found too.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked, or another ``LockboxError``
     ///   if it cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func item(for key: ItemKey, now: Date?) throws -> StoredItem?
 
     /// Returns the attributes of every item with a prefix.
@@ -64,6 +65,7 @@ public protocol LockboxBackend: Sendable {
     ///   - now: The current time. Items that have expired by then are left out. If `nil`, expired items are
     ///     included.
     /// - Throws: ``LockboxError`` if the attributes of any item cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes]
 
     /// Returns every prefix that has items, expired ones included.
@@ -71,6 +73,7 @@ public protocol LockboxBackend: Sendable {
     /// Reserved prefixes are left out: see ``ItemKey/isReserved(prefix:)``.
     ///
     /// - Throws: ``LockboxError`` if the prefixes cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func prefixes() throws -> Set<String>
 
     /// Atomically creates, replaces or removes an item.
@@ -88,12 +91,14 @@ public protocol LockboxBackend: Sendable {
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
     ///   ``LockboxError/passcodeNotSet`` if the new class needs a passcode; another ``LockboxError`` if the
     ///   item cannot be read or stored.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws
 
     /// Removes an item. Does nothing if it is absent.
     ///
     /// - Parameter key: The item's key. The item may be locked, expired or damaged.
     /// - Throws: ``LockboxError`` if the item cannot be removed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func remove(_ key: ItemKey) throws
 
     // MARK: With a default implementation
@@ -110,6 +115,7 @@ public protocol LockboxBackend: Sendable {
     ///   the policy; ``LockboxError/itemNotFound(key:)`` also if there is neither a new value nor an item;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the item's old or new class is locked;
     ///   ``LockboxError/invalidAttribute(name:reason:)``.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func write(_ changes: ItemChanges, to key: ItemKey) throws
 
     /// Performs many operations. The changes are durable when it returns.
@@ -122,6 +128,7 @@ public protocol LockboxBackend: Sendable {
     /// - Parameter operations: Each for a different key: see ``ItemOperation/checkKeysDiffer(_:)``.
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if two operations have the same key; any error of
     ///   ``write(_:to:)``, ``remove(_:)`` or ``update(_:now:_:)``. Some of the operations may have been performed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func apply(_ operations: [ItemOperation]) throws
 
     /// Moves an item to another key, with its attributes and dates.
@@ -140,6 +147,7 @@ public protocol LockboxBackend: Sendable {
     ///   ``LockboxError/itemNotFound(key:)``, depending on `policy`; ``LockboxError/interactionNotAllowed(_:)`` if the item, or
     ///   one under the new key, is locked; ``LockboxError/conflict(record:)`` if another writer changes the item during the
     ///   move. In two steps, what was read of it may then be under the new key too.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
 
     /// Returns the value of an item, or `nil` if the item is absent.
@@ -152,6 +160,7 @@ public protocol LockboxBackend: Sendable {
     ///     are found too.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the item is locked, or another ``LockboxError``
     ///   if it cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func value(for key: ItemKey, now: Date?) throws -> ArchivedValue?
 
     /// Returns the values of several items. Absent items are left out.
@@ -164,6 +173,7 @@ public protocol LockboxBackend: Sendable {
     ///     included.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked, or another ``LockboxError`` if
     ///   one cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func values(for keys: [ItemKey], now: Date?) throws -> [ItemKey: ArchivedValue]
 
     /// Returns the attributes of an item, even if it is locked, or `nil` if the item is absent.
@@ -175,6 +185,7 @@ public protocol LockboxBackend: Sendable {
     ///   - now: The current time. An item that has expired by then counts as absent. If `nil`, expired items
     ///     are found too.
     /// - Throws: ``LockboxError`` if the attributes cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes?
 
     /// Calls a closure with the attributes of every item with a prefix, in no particular order. Items that
@@ -190,6 +201,7 @@ public protocol LockboxBackend: Sendable {
     ///   - unreadable: Called with each item that cannot be read. Throw its error to end the iteration.
     ///   - body: Called with one item at a time. It may use the backend. Errors that it throws are rethrown.
     /// - Throws: ``LockboxError`` if the items cannot be listed at all.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func forEachItem(
         prefix: String,
         now: Date?,
@@ -204,6 +216,7 @@ public protocol LockboxBackend: Sendable {
     /// - Parameter unreadable: Called with each item that cannot be read and whose prefix is not known
     ///   otherwise.
     /// - Throws: ``LockboxError`` if the prefixes cannot be read at all.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String>
 
     /// Removes every item with a prefix, expired and damaged ones included.
@@ -212,6 +225,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameter prefix: The key prefix.
     /// - Throws: ``LockboxError`` if some items could not be removed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func removeAll(prefix: String) throws
 
     /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay,
@@ -225,6 +239,7 @@ public protocol LockboxBackend: Sendable {
     ///   - unreadable: Called with each item that cannot be read. Throw its error to end the removal.
     /// - Throws: ``LockboxError`` if some items could not be removed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws -> Int
 
     // MARK: With a default implementation that refuses
@@ -234,11 +249,12 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot tell: then a locked class is noticed when an
     ///   item is written. Another ``LockboxError`` if the state cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     var lockState: LockState { get throws }
 
     /// Returns how errors refer to the record of an item, or `nil` if there is no store, or no such text.
     ///
-    /// A migration skips an item that cannot be read, and ends if the whole store cannot: the location tells which. Without
+    /// A migration skips an unreadable item, but ends if the whole store is unreadable. The location tells the two apart. Without
     /// one, it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
     /// ``LockboxError/unsupportedVersion(record:version:)`` only.
     ///
@@ -247,6 +263,7 @@ public protocol LockboxBackend: Sendable {
     /// - Parameter key: The item's key. The item need not exist.
     /// - Returns: The text that errors about this item, and about no other, have as their `record` or `path`.
     /// - Throws: ``LockboxError`` if the store cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func location(of key: ItemKey) throws -> String?
 
     /// Begins to report changes of the items with a prefix, whoever makes them.
@@ -262,6 +279,7 @@ public protocol LockboxBackend: Sendable {
     /// - Returns: A closure that ends the subscription. It may be called more than once, and from `report`.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot report changes, or another
     ///   ``LockboxError``.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
@@ -277,6 +295,7 @@ public protocol LockboxBackend: Sendable {
     ///   ``LockboxError/interactionNotAllowed(_:)`` if its value is locked, so that the store cannot check whether it is
     ///   readable; ``LockboxError/notSupported(operation:)``; any other ``LockboxError`` if it cannot be removed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func remove(record: String) throws -> Bool
 
     /// Sets an unreadable item aside: it no longer counts as an item, and its bytes are kept.
@@ -287,6 +306,7 @@ public protocol LockboxBackend: Sendable {
     ///   its value is locked; ``LockboxError/missing(record:)`` if it is absent; ``LockboxError/invalidKey(reason:)`` if
     ///   `record` is not the record of an item of this store; ``LockboxError/notSupported(operation:)``.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func quarantine(record: String) throws -> String
 
     /// Makes what was written under a prefix durable, in case a process was killed before it could do so.
@@ -296,6 +316,7 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameter prefix: The key prefix. It need not have items.
     /// - Throws: ``LockboxError/notSupported(operation:)``, or another ``LockboxError`` if it fails.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func synchronize(prefix: String) throws
 
     /// Checks everything that is stored. Changes nothing.
@@ -304,6 +325,7 @@ public protocol LockboxBackend: Sendable {
     /// - Returns: The number of intact items, and all problems found.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself; another ``LockboxError`` if the
     ///   store cannot be read at all. Problems with its contents are in the report.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport
 
     /// Checks that nothing which the backend does not show, such as another program's item, has an item's place. A dry run of a
@@ -312,6 +334,7 @@ public protocol LockboxBackend: Sendable {
     /// The default implementation does nothing.
     ///
     /// - Throws: The error that creating the item would throw.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func checkForForeignItem(_ key: ItemKey) throws
 }
 

@@ -96,7 +96,7 @@ extension LockboxError {
             }
         case .slotRefused(let reason):  // errSecParam
             Row(.slotRefused, -50, [reason]) {
-                "The slot cannot be changed: \(reason). Nothing was changed."
+                "The slot was not added or removed: \(reason). Nothing was changed."
             }
         case .invalidPasscode(let reason):  // errSecParam
             Row(.invalidPasscode, -50, [reason]) {
@@ -117,8 +117,7 @@ extension LockboxError {
             }
         case .missing(let record):  // errSecNoSuchKeychain
             Row(.missing, -25294, [record], at: record) {
-                "\(record) is missing. If it is the store's keybag or device key, restore it from a copy of the store. "
-                    + "Nothing was changed."
+                "\(record) is missing. Restore it from a copy of the store. Nothing was changed."
             }
         case .corrupt(let record, let reason):  // errSecInvalidRecord
             Row(.corrupt, -67701, [record, reason], at: record) {

@@ -74,14 +74,14 @@ public enum LockboxError: Error {
     /// The slot cannot be added or removed: the owner could be locked out, or there are too many slots.
     case slotRefused(reason: String)
 
-    /// The passcode, the recovery code or the PIN is not available, or has a form that none can have, such as no bytes or
-    /// more than 1,024. Errors of an app's own closure are not replaced by this error, but rethrown.
+    /// The passcode, the recovery code or the PIN is not available, or malformed: for example empty, or longer than 1,024 bytes.
+    /// Errors of an app's own closure are not replaced by this error, but rethrown.
     case invalidPasscode(reason: String)
 
     /// Not enough memory for the passcode's Argon2id cost, which is never lowered.
     case notEnoughMemory(bytes: Int)
 
-    /// The device key is not available, too short or too long, or from a source that the store does not accept. Errors of
+    /// The device key is not available, too short or too long, or the store does not allow this source. Errors of
     /// an app's own closure are not replaced by this error, but rethrown.
     case invalidDeviceKey(source: String, reason: String)
 

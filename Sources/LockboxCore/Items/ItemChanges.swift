@@ -4,6 +4,11 @@ public import LockboxPlatform
 ///
 /// An absent, expired or damaged item has no values to keep: the new item then gets ``Accessibility/whenUnlocked``, no
 /// expiry and no texts. Label, comment and attributes are not for secrets: they are encrypted with the device key only.
+///
+/// ```swift
+/// let fixed = WriteOptions(label: "Web shop")
+/// let variable = WriteOptions(label: .set(name), comment: AttributeChange(note))  // a nil note removes the comment
+/// ```
 public struct WriteOptions: Sendable, Hashable {
     /// When the value can be read. If `nil`, the class is kept.
     public var accessibility: Accessibility?
@@ -197,7 +202,8 @@ public struct ItemChanges: Sendable, Hashable {
 
 /// A change of an optional attribute of an item.
 ///
-/// A literal sets the attribute: `label: "Web shop"`.
+/// A literal sets the attribute: `label: "Web shop"`. A variable needs `label: .set(name)`, an optional one
+/// `label: AttributeChange(name)`.
 public enum AttributeChange<Value: Sendable & Hashable>: Sendable, Hashable {
     /// The attribute stays as it is. A new item has none.
     case unchanged

@@ -16,6 +16,7 @@ extension LockboxBackend {
     /// - Throws: With the policy ``ExistingItemPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
     ///   written. Any error that prevents the items from being listed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func copyItems(
         to other: any LockboxBackend,
         prefix: String? = nil,
@@ -46,6 +47,7 @@ extension LockboxBackend {
     ///   written. ``LockboxError/invalidKey(reason:)`` if both backends are the same store. Any error that
     ///   prevents the items from being listed.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func moveItems(
         to other: any LockboxBackend,
         prefix: String? = nil,

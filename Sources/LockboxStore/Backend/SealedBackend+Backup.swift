@@ -28,6 +28,7 @@ extension SealedBackend {
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file,
     ///   or a backup that would be replaced by an empty one. Nothing is then written.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func exportBackup(
         to path: String,
         for recipients: BackupRecipients,

@@ -3,6 +3,7 @@ public import LockboxCore
 extension SealedBackend {
     /// Begins to report changes of the items with a prefix. Supported on files on Linux, in memory, and in a cluster.
     /// Creates the store if there is none, and needs memory for the keys of all items.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func subscribe(
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void

@@ -147,6 +147,7 @@ extension SealedBackend {
 
 extension SealedBackend {
     /// Makes the items of a prefix that can be read durable.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func synchronize(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
         try storage.synchronize(namespace(of: prefix, keyring))

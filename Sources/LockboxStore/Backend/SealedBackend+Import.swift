@@ -31,6 +31,7 @@ extension SealedBackend {
     ///   ``LockboxError/interactionNotAllowed(_:)``, also for an item of the store that is locked, or
     ///   ``LockboxError/duplicateItem(key:)``. Nothing has then changed, unless the file was changed meanwhile.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func importBackup(
         from path: String,
         with secret: BackupSecret,

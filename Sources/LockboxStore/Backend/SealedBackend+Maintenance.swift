@@ -10,6 +10,7 @@ extension SealedBackend {
     /// - Returns: The number of intact items, and all problems found.
     /// - Throws: ``LockboxError`` if the store cannot be read at all, or becomes unreachable during the call. Problems with
     ///   its contents are in the report.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
         report.findings = try storage.findings()
@@ -122,6 +123,7 @@ extension VerifyReport {
 extension SealedBackend {
     /// Removes an unreadable item by its record. Returns false if it is readable, and stays.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func remove(record: String) throws -> Bool {
         let record = try recordName(record)
         var lock: (any StorageLock)?
@@ -149,6 +151,7 @@ extension SealedBackend {
 
     /// Sets an unreadable item aside, and returns where it is now. Supported on files.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func quarantine(record: String) throws -> String {
         let record = try recordName(record)
         // Nobody else commits between the check and the quarantine.
@@ -213,7 +216,7 @@ extension RecordName {
     var path: String { namespace.map { "\($0)/\(name)" } ?? name }
 }
 
-/// A namespace that cannot be used makes no other one unreachable.
+/// One namespace that cannot be used must not block the others.
 extension SealedBackend {
     /// Runs `body`, which lists a namespace. If it fails because of this namespace, for example because its folder is not
     /// safe to use, names the namespace and returns nil.

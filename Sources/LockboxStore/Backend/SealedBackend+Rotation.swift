@@ -31,6 +31,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
     ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func rotateKeys(newDeviceKey: DeviceKeySource? = nil, progress: (StoreProgress) -> Void = { _ in })
         throws
         -> RotationReport

@@ -5,6 +5,7 @@ extension SealedBackend {
     /// The accessibility classes that are open now.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public var lockState: LockState {
         get throws { try keyStore.lockState }
     }
@@ -47,6 +48,7 @@ extension SealedBackend {
     ///   store may have been put in its place); ``LockboxError/invalidPasscode(reason:)`` if the source returns no valid passcode;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func unlock(_ passcode: PasscodeSource, scope: UnlockScope = .process, timeout: Duration? = nil)
         throws
         -> UnlockScope
@@ -64,6 +66,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/wrongPasscode`` if the secret opens no slot; ``LockboxError/slotNotFound(slot:)`` if the
     ///   store has no slot of this kind; any error of the method.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func unlock(with method: any UnlockMethod, scope: UnlockScope = .process, timeout: Duration? = nil)
         throws
         -> UnlockScope
@@ -85,6 +88,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed.
     ///   The same error is thrown if another process holds the keybag's lock for 30 seconds without progress, because it
     ///   may put the keys back. The keys of this process are wiped in any case.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func lock(includingAfterFirstUnlock: Bool = false) throws {
         try keyStore.lock(includingAfterFirstUnlock: includingAfterFirstUnlock)
     }
@@ -104,6 +108,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/passcodeAlreadySet``; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func setPasscode(
         _ passcode: PasscodeSource,
         strength: PasscodeStrength = .moderate,
@@ -134,6 +139,7 @@ extension SealedBackend {
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func changePasscode(
         from old: PasscodeSource? = nil,
         to passcode: PasscodeSource,
@@ -162,6 +168,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removePasscode(
         _ old: PasscodeSource? = nil,
         includingOtherSlots otherSlots: Bool = false,
@@ -185,6 +192,7 @@ extension SealedBackend {
     /// The slots of the store's keybag: everything that unlocks the store. Empty if the device key alone opens it.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public var slots: [UnlockSlot] {
         get throws { try keyStore.slots.map(UnlockSlot.init) }
     }
@@ -201,6 +209,7 @@ extension SealedBackend {
     /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func status() throws -> StoreStatus? { try keyStore.status() }
 
     /// Adds a recovery code: a slot for use when the passcode is forgotten or the hardware is lost. It opens all classes.
@@ -228,6 +237,7 @@ extension SealedBackend {
     ///   ``LockboxError/invalidPasscode(reason:)`` if it is mistyped; ``LockboxError/slotRefused(reason:)`` if there are 32
     ///   slots, or the label has more than 256 bytes; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func addRecoveryCode(
         _ code: RecoveryCode,
         confirmation: PasscodeSource,
@@ -262,6 +272,7 @@ extension SealedBackend {
     ///   more than 256 bytes, or if the key is the device key; ``LockboxError/interactionNotAllowed(_:)`` if the store is
     ///   locked; any error of the method.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func addSlot(
         _ method: any UnlockMethod,
         label: String,
@@ -292,6 +303,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/slotNotFound(slot:)``; ``LockboxError/slotRefused(reason:)`` if it is the only recovery
     ///   code of a store that hardware or a key also unlocks; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removeSlot(
         _ id: UnlockSlot.ID,
         resealing: Bool = true,
@@ -319,6 +331,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if the store has slots, and no
     ///   method is given.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func acceptRestored(
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }

@@ -4,6 +4,7 @@ public import LockboxPlatform
 extension SealedBackend {
     /// Creates an item, or changes the parts of an existing one that the changes set. A locked item cannot
     /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func write(_ changes: ItemChanges, to key: ItemKey) throws {
         let keyring = try keyring(orNotFound: key, creating: changes.createsItem)
         try commitEdits([edit(changes, to: key, keyring)], with: keyring)
@@ -11,6 +12,7 @@ extension SealedBackend {
 
     /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
     /// one of these is refused, none of them is performed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         let creating = operations.contains { $0.createsItem }
@@ -31,6 +33,7 @@ extension SealedBackend {
 
     /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
     /// transactional, a crash in between leaves the item under both keys, and the call can be repeated.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         try move(key, to: newKey, policy: policy, now: now) { _ in }
     }
@@ -50,7 +53,7 @@ extension SealedBackend {
         // The new item is decided first, each time anew.
         try changeItems([target, source], with: keyring) { record, keyring in
             if record.name == source.name {
-                // Decided once more by itself: it was changed after the new item had been committed.
+                // Another writer changed the source after the new item had been committed.
                 guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
                 moved = nil
                 return .replace(revision, with: nil)
@@ -87,6 +90,7 @@ extension SealedBackend {
     }
 
     /// Atomically creates, replaces or removes an item.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         // Without a store there is no item. The store is created only if there is something to store.
         if try keyStore.keyring(creating: false) == nil, try change(nil) == nil { return }
@@ -146,6 +150,7 @@ extension SealedBackend {
 
 extension SealedBackend {
     /// Removes an item, readable or not.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func remove(_ key: ItemKey) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
         let record = itemRecord(of: key, keyring).name
@@ -171,6 +176,7 @@ extension SealedBackend {
     }
 
     /// Removes every item with a prefix.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removeAll(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
         try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .replace(nil, with: nil) }
@@ -178,6 +184,7 @@ extension SealedBackend {
 
     /// Removes the expired items with a prefix, and returns their number.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
         -> Int
     {

@@ -36,6 +36,7 @@ public final class SealedBackend: LockboxBackend {
     // MARK: Reading
 
     /// Returns the value of an item, or `nil` if it is absent.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
         try openRecord(of: key, now: now) {
             try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now)
@@ -43,6 +44,7 @@ public final class SealedBackend: LockboxBackend {
     }
 
     /// Returns an item with its attributes, or `nil` if it is absent.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try openRecord(of: key, now: now) {
             try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
@@ -50,6 +52,7 @@ public final class SealedBackend: LockboxBackend {
     }
 
     /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
         guard var keyring = try keyStore.keyring(creating: false) else { return nil }
         var record = itemRecord(of: key, keyring)
@@ -60,6 +63,7 @@ public final class SealedBackend: LockboxBackend {
     }
 
     /// Returns the attributes of every item with a prefix.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
         var found: [ItemKey: ItemAttributes] = [:]
         try forEachItem(prefix: prefix, now: now, unreadable: { throw $0.error }) { found[$0] = $1 }
@@ -68,6 +72,7 @@ public final class SealedBackend: LockboxBackend {
 
     /// Calls a closure with the attributes of every item with a prefix. Needs some 120 MB of memory for a million
     /// items.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func forEachItem(
         prefix: String,
         now: Date?,
@@ -87,9 +92,11 @@ public final class SealedBackend: LockboxBackend {
     }
 
     /// Returns every prefix that has items.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func prefixes() throws -> Set<String> { try prefixes { throw $0.error } }
 
     /// Returns every prefix that has readable items.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
         guard let keyring = try keyStore.keyring(creating: false) else { return [] }
         var prefixes: Set<String> = []
@@ -193,7 +200,7 @@ public final class SealedBackend: LockboxBackend {
         )
     }
 
-    /// The store's own records are exempt, as the class keeps them out of backups.
+    /// Lockbox's own records are exempt: they have such a class only to stay out of backups.
     private func checkStaysHere(_ item: StoredItem) throws {
         let accessibility = item.attributes.accessibility
         if storage.isOnThisDevice || !accessibility.isThisDeviceOnly

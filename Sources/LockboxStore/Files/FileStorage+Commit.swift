@@ -223,12 +223,12 @@ final class TemporaryFiles {
     private var names: [RecordName: String] = [:]
     private var descriptors: [CInt] = []
 
-    /// So many files are open at once: as many as a store may have open folders.
+    /// The maximum number of files that are open at once: as many as a store may have open folders.
     static let filesAtOnce = StoreFolders.maximumOpen
 
     /// - Parameters:
     ///   - changes: If there are more than ``filesAtOnce``, the caller holds the namespaces' locks.
-    ///   - progress: Called then after so many files, which may have taken the disk seconds.
+    ///   - progress: Called after each ``filesAtOnce`` files then, which may take a disk seconds.
     init(_ changes: [RecordChange], _ folder: Directory, _ progress: () -> Void = {}) throws(LockboxError) {
         self.folder = folder
         do {
@@ -277,19 +277,19 @@ final class TemporaryFiles {
 
 /// An error of a system call in the terms of the storage contract.
 extension LockboxError {
-    /// Whether this process is not allowed to do it, or nobody is on this file system.
+    /// Whether the system refuses the call to this process, or to all of them on this file system.
     var isRefusal: Bool {
         guard case .storageFailure(_, _, let code) = self else { return false }
         return [EROFS, EACCES, EPERM].contains(code)
     }
 
-    /// Of a write, or of the lock that it needs.
+    /// The same error, as an error of a write or of the lock that it needs.
     var ofWriting: LockboxError {
         guard case .storageFailure(let operation, let path, let code) = self, isRefusal else { return self }
         return .readOnly(location: path, reason: Self.reason(operation, code))
     }
 
-    /// Of reading the record at that path.
+    /// The same error, as an error of reading the record at that path.
     func ofReading(_ record: String) -> LockboxError {
         guard case .storageFailure(let operation, record, let code) = self,
             [EACCES, EPERM, EIO].contains(code)

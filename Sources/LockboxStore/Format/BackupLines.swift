@@ -89,12 +89,12 @@ struct BackupLines {
 
     func checkIsWhole() throws(BackupError) {
         guard state == .whole, rest.isEmpty else {
-            throw BackupError.damaged("it does not end where it should")
+            throw BackupError.damaged("it is cut short, or has data after its end")
         }
     }
 
     private mutating func add(line: [UInt8], _ body: (StoredItem) throws -> Void) throws {
-        guard state != .whole else { throw BackupError.damaged("it does not end where it should") }
+        guard state != .whole else { throw BackupError.damaged("it has data after its end") }
         let members = try BackupJSON.Members(of: line[...])
         if state == .first {
             let version = try members.required("lockbox-backup", members.number)

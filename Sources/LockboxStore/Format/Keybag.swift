@@ -118,7 +118,9 @@ struct Keybag: Sendable {
             defer { Sodium.wipe(plaintext) }
             var reader = ByteReader(UnsafeRawBufferPointer(plaintext))
             try body(&reader)
-            guard reader.remaining == 0 else { throw RecordError.malformed("it has more keys than it lists") }
+            guard reader.remaining == 0 else {
+                throw RecordError.malformed("it contains keys that it does not list")
+            }
         }
     }
 
@@ -215,7 +217,7 @@ extension Keybag {
     /// In the place that the unlock key has in a store without slots.
     private static func readFirstProtected(_ reader: inout ByteReader) throws(RecordError) -> UInt32 {
         guard let epoch = reader.read(UInt32.self), epoch > 0, reader.skipZeros(SecretKey.length - 4) else {
-            throw .malformed("it has slots, and an unlock key that needs none")
+            throw .malformed("it contains both slots and an unprotected unlock key")
         }
         return epoch
     }

@@ -201,7 +201,7 @@ public enum SecretReader {
             count += try check(read, "read", path)
         }
         guard count <= maximum else {
-            throw LockboxError.invalidPasscode(reason: "\(path) is longer than a secret may be")
+            throw LockboxError.invalidPasscode(reason: "\(path) exceeds the limit of \(maximum) bytes")
         }
         return Array(buffer[..<count])
     }

@@ -52,7 +52,9 @@ public struct RecoveryCode: Sendable {
             var count = 0
             for character in typed where !Self.separators.contains(character) {
                 guard let symbol = Self.symbol(character) else {
-                    throw .invalidPasscode(reason: "a recovery code has only letters and digits, and no U")
+                    throw .invalidPasscode(
+                        reason: "a recovery code contains only letters and digits, and never U"
+                    )
                 }
                 if count < symbols.count { symbols[count] = symbol }
                 count += 1

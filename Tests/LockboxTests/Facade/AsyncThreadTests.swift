@@ -90,7 +90,7 @@ import Testing
         let (store, unlocked) = (try TestStore(), try TestStore())
         let writing = try store.backend(lockTimeout: .seconds(60)).lockbox()
         try await writing.archiveObject("old", forKey: "k")
-        try unlocked.backend().setPasscode(.value("1"))
+        _ = try await unlocked.backend().async { try $0.setPasscode(.value("1")) }
         let holder = try TestProcess("hold", store.directory, "k")
         holder.waitForOutput()
         let writers = (0..<8).map { _ in Task { try await writing.archiveObject("new", forKey: "k") } }

@@ -145,19 +145,21 @@ import Testing
         )
         let value: String? = try await lockbox.unarchiveObject(forKey: "key")
         #expect(value == "secret")
-        #expect(try lockbox.containsObject(forKey: "key"))
-        #expect(try lockbox.attributes(forKey: "key")?.label == "L")
-        try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
-        #expect(try lockbox.allKeys() == ["key"])
-        #expect(try lockbox.list().items["key"]?.accessibility == .always)
-        #expect(try lockbox.removeExpired() == 0)
+        try await lockbox.async { lockbox in
+            #expect(try lockbox.containsObject(forKey: "key"))
+            #expect(try lockbox.attributes(forKey: "key")?.label == "L")
+            try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "key")
+            #expect(try lockbox.allKeys() == ["key"])
+            #expect(try lockbox.list().items["key"]?.accessibility == .always)
+            #expect(try lockbox.removeExpired() == 0)
+        }
         try await lockbox.removeObject(forKey: "key")
         #expect(try await lockbox.unarchiveObject(String.self, forKey: "key") == nil)
         try await lockbox.archiveObject("secret", forKey: "key")
         try await lockbox.archiveObject(nil as String?, forKey: "key")
         try await lockbox.archiveObject("secret", forKey: "other")
-        try lockbox.removeAllObjects()
-        #expect(try lockbox.allKeys().isEmpty)
+        try await lockbox.async { try $0.removeAllObjects() }
+        #expect(try await lockbox.async { try $0.allKeys() }.isEmpty)
         let error = await #expect(throws: LockboxError.self) {
             try await lockbox.unarchiveObject(String.self, forKey: "")
         }

@@ -43,12 +43,14 @@ import Testing
         for backend in backends(store) {
             let lockbox = try backend.lockbox()
             for key in ["old", "removed", "moved"] { try await lockbox.archiveObject(0, forKey: key) }
-            let sequence = try lockbox.changes()
+            let sequence = try await lockbox.async { try $0.changes() }
             try await lockbox.archiveObject("v", forKey: "new")
             try await lockbox.update("old", as: Int.self) { $0 = 2 }
             try await lockbox.removeObject(forKey: "removed")
-            try lockbox.moveObject(forKey: "moved", toKey: "target")
-            try lockbox.batch { try $0.archiveObject(1, forKey: "batch") }
+            try await lockbox.async { lockbox in
+                try lockbox.moveObject(forKey: "moved", toKey: "target")
+                try lockbox.batch { try $0.archiveObject(1, forKey: "batch") }
+            }
             let keys: Set = ["new", "old", "removed", "moved", "target", "batch"]
             let seen = try await changes(sequence) { $0.count == keys.count }
             #expect(seen == Set(keys.map(LockboxChange.item)), "\(type(of: backend))")
@@ -61,7 +63,7 @@ import Testing
         for backend in backends(store) {
             let lockbox = try backend.lockbox()
             for round in 0..<20 {
-                let sequence = try lockbox.changes()
+                let sequence = try await lockbox.async { try $0.changes() }
                 try await lockbox.archiveObject(round, forKey: "key \(round)")
                 let seen = try await changes(sequence) {
                     $0.contains(.item("key \(round)")) || $0.contains(.everything)
@@ -74,7 +76,7 @@ import Testing
     @Test func anotherProcessIsNoticed() async throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
-        let sequence = try lockbox.changes()
+        let sequence = try await lockbox.async { try $0.changes() }
         #expect(try TestProcess("write", store.directory, "theirs", "value").wait() == 0)
         let seen = try await changes(sequence) { $0.contains(.item("theirs")) || $0.contains(.everything) }
         #expect(seen != nil)
@@ -84,17 +86,17 @@ import Testing
     @Test func foldersThatComeAndGo() async throws {
         let store = try TestStore()
         let lockbox = try store.lockbox()
-        let sequence = try lockbox.changes()
+        let sequence = try await lockbox.async { try $0.changes() }
         try await lockbox.archiveObject(1, forKey: "first")
         #expect(try await changes(sequence) { !$0.isEmpty } != nil)
 
         let aside = store.directory + ".aside"
-        let again = try lockbox.changes()
+        let again = try await lockbox.async { try $0.changes() }
         try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
         try FileManager.default.moveItem(atPath: aside, toPath: store.directory)
         #expect(try await changes(again) { $0.contains(.everything) } != nil)
         // The folder that is watched now is the one in place.
-        let third = try lockbox.changes()
+        let third = try await lockbox.async { try $0.changes() }
         try FileManager.default.moveItem(atPath: store.directory, toPath: aside)
         try FileManager.default.copyItem(atPath: aside, toPath: store.directory)
         let other = try store.lockbox()
@@ -116,7 +118,7 @@ import Testing
         let store = try TestStore()
         let lockbox = try store.lockbox()
         try await lockbox.archiveObject(1, forKey: "k")
-        let sequence = try lockbox.changes()
+        let sequence = try await lockbox.async { try $0.changes() }
         try FileManager.default.removeItem(atPath: store.directory)
         #expect(try await changes(sequence) { $0.contains(.everything) } != nil)
         try await Task.sleep(for: .milliseconds(100))
@@ -130,7 +132,7 @@ import Testing
         let lockbox = try backend.lockbox()
         try await lockbox.archiveObject(1, forKey: "known")
         let name = try backend.recordName(of: ItemKey(prefix: TestStore.prefix, key: "other"))
-        let sequence = try lockbox.changes()
+        let sequence = try await lockbox.async { try $0.changes() }
         let path = backend.storage.location(of: name)
         try Data("x".utf8).write(to: URL(filePath: path))
         try await lockbox.removeObject(forKey: "known")
@@ -139,7 +141,7 @@ import Testing
 
     @Test func changesAreMergedUntilTheyAreRead() async throws {
         let lockbox = try InMemoryBackend().lockbox("p")
-        let sequence = try lockbox.changes()
+        let sequence = try await lockbox.async { try $0.changes() }
         for value in 0..<1000 { try await lockbox.archiveObject(value, forKey: "same") }
         try await lockbox.archiveObject(0, forKey: "end")
         var seen: [LockboxChange] = []
@@ -148,7 +150,7 @@ import Testing
             if seen.count == 2 { break }
         }
         #expect(Set(seen) == [.item("same"), .item("end")])
-        let many = try lockbox.changes()
+        let many = try await lockbox.async { try $0.changes() }
         for key in 0...PendingChanges.maximum { try await lockbox.archiveObject(0, forKey: "\(key)") }
         #expect(try await changes(many) { _ in true } == [.everything])
     }
@@ -229,13 +231,13 @@ import Testing
     /// A sequence that nobody reads is released, too.
     @Test func anUnusedSequenceIsReleased() async throws {
         let backend = SubscribedBackend()
-        for _ in 0..<100 { _ = try backend.lockbox().changes() }
+        for _ in 0..<100 { _ = try await backend.lockbox().async { try $0.changes() } }
         #expect(backend.started.withLock { $0 } == 100 && backend.ended.withLock { $0 } == 100)
         let store = try TestStore()
         let files = try store.lockbox()
         try await files.archiveObject(1, forKey: "k")
         for _ in 0..<10 {
-            for _ in 0..<10 { _ = try files.changes() }
+            for _ in 0..<10 { _ = try await files.async { try $0.changes() } }
             try await expectNoWatches(of: store)
         }
     }

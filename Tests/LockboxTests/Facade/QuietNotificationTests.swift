@@ -60,7 +60,7 @@ import Testing
         func damage() throws { try Data("damaged".utf8).write(to: URL(filePath: path)) }
         if isDamagedBefore { try damage() }
         let queue = Queue()
-        let cancel = try backend.subscribe(prefix: TestStore.prefix, queue.receive)
+        let cancel = try await backend.async { try $0.subscribe(prefix: TestStore.prefix, queue.receive) }
         if !isDamagedBefore {
             try damage()
             try await wait(for: .unknownItem, queue)

@@ -41,7 +41,7 @@ import Testing
             }
         }
         let item = try #require(kept.withLock { $0 })
-        try memory.write(item, policy: .replace)
+        try await memory.async { try $0.write(item, policy: .replace) }
         asked.withLock { $0 = [] }
     }
 
@@ -208,7 +208,7 @@ import Testing
             }
         }
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try backend.item(for: claimKey, now: nil) == nil)
+        #expect(try await backend.async { try $0.item(for: claimKey, now: nil) } == nil)
         _ = try await refresh(backend)
         #expect(asked.withLock { $0 } == ["a", "a"])
     }

@@ -122,8 +122,8 @@ struct Refreshing: Sendable {
         try put(Session(token: "a", isUsable: true))
         let result = try await refresh {
             #expect(try await refresh()?.token == "a", "at once")
-            #expect(try lockbox.allKeys() == ["session"], "no list shows the claim")
-            #expect(try backend.prefixes() == [TestStore.prefix])
+            #expect(try await lockbox.async { try $0.allKeys() } == ["session"], "no list shows the claim")
+            #expect(try await backend.async { try $0.prefixes() } == [TestStore.prefix])
             try await lockbox.archiveObject("v", forKey: "another")
         }
         #expect(result?.token == "a+")
@@ -172,9 +172,11 @@ struct Refreshing: Sendable {
             forKey: "session",
             options: WriteOptions(accessibility: .always, expires: .after(1000))
         )
-        let expires = try lockbox.attributes(forKey: "session")?.expires
-        _ = try await refresh { try lockbox.setAttributes(WriteOptions(label: "mine"), forKey: "session") }
-        let attributes = try lockbox.attributes(forKey: "session")
+        let expires = try await lockbox.async { try $0.attributes(forKey: "session") }?.expires
+        _ = try await refresh {
+            try await lockbox.async { try $0.setAttributes(WriteOptions(label: "mine"), forKey: "session") }
+        }
+        let attributes = try await lockbox.async { try $0.attributes(forKey: "session") }
         #expect(attributes?.label == "mine" && attributes?.expires == expires)
         #expect(attributes?.accessibility == .always)
         #expect(try session?.token == "a+")
@@ -369,7 +371,7 @@ struct Refreshing: Sendable {
             Session(token: $0.value.token + "+", isFresh: true)
         }
         #expect(result?.token == "a+")
-        #expect(try lockbox.attributes(forKey: key)?.label == "label")
+        #expect(try await lockbox.async { try $0.attributes(forKey: key) }?.label == "label")
     }
 
     /// The values of one run follow each other, whoever refreshes.

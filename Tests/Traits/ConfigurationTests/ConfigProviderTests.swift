@@ -98,7 +98,7 @@ import Lockbox
         try await withStore { folder in
             let writer = EncryptedFileBackend(directory: folder)
             let writing = try Lockbox(keyPrefix: "config", backend: writer)
-            try writer.setPasscode(.value("1234"), strength: .interactive)
+            _ = try await writer.async { try $0.setPasscode(.value("1234"), strength: .interactive) }
             try await writing.archiveObject("open", forKey: "open", accessibility: .always)
             let before = try files(folder)
             try await writing.archiveObject("damaged", forKey: "damaged", accessibility: .always)
@@ -152,7 +152,7 @@ import Lockbox
     @Test(.timeLimit(.minutes(1))) func whatIsLockedReplacesNothingAndAnUnlockIsNoticed() async throws {
         try await withStore { folder in
             let writer = EncryptedFileBackend(directory: folder)
-            try writer.setPasscode(.value("1234"), strength: .interactive)
+            _ = try await writer.async { try $0.setPasscode(.value("1234"), strength: .interactive) }
             try await Lockbox(keyPrefix: "config", backend: writer).archiveObject("v", forKey: "k")
             let reader = EncryptedFileBackend(directory: folder)
             let provider = try await LockboxConfigProvider(Lockbox(keyPrefix: "config", backend: reader))
@@ -164,7 +164,7 @@ import Lockbox
             while (try? provider.value(forKey: key, type: .string).value?.content) != .string("v") {
                 try await Task.sleep(for: .milliseconds(10))
             }
-            try reader.lock()
+            try await reader.async { try $0.lock() }
             await #expect(throws: LockboxError.self) {
                 try await provider.fetchValue(forKey: key, type: .string)
             }

@@ -36,7 +36,7 @@ import Lockbox
         let store = try TestStore(.files, prefix: "com.example.configured")
         let backend = EncryptedFileBackend(directory: "\(store.folder)/store")
         let lockbox = try Lockbox(keyPrefix: "com.example.configured", backend: backend)
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        _ = try await backend.async { try $0.setPasscode(.value("1234"), strength: .interactive) }
         try await lockbox.archiveObject(secret, forKey: "api.secret", accessibility: .always)
         let before = try files(store)
         try await lockbox.archiveObject(secret, forKey: "api.key", accessibility: .always)
@@ -45,7 +45,7 @@ import Lockbox
         var bytes = try Data(contentsOf: URL(filePath: damaged))
         bytes[bytes.count / 2] ^= 1
         try bytes.write(to: URL(filePath: damaged))
-        try backend.lock(includingAfterFirstUnlock: true)
+        try await backend.async { try $0.lock(includingAfterFirstUnlock: true) }
 
         let keys = ["api.secret", "api.token", "api.none", "database.password", "api.key"]
         let output = try await output(store, keys)

@@ -133,22 +133,22 @@ import Lockbox
         let store = try store(.files)
         let backend = EncryptedFileBackend(directory: "\(store.folder)/store")
         let lockbox = try Lockbox(keyPrefix: "com.example.server", backend: backend)
-        try backend.setPasscode(.value("1234"), strength: .interactive)
+        _ = try await backend.async { try $0.setPasscode(.value("1234"), strength: .interactive) }
         let key = try old.attributes().key("tls", accessibility: .whenUnlocked)
         try await lockbox.archiveObject(old, forKey: key)
-        try backend.lock()
+        try await backend.async { try $0.lock() }
 
         let server = try store.start()
         try await server.wait(for: "waiting: the store is locked")
         #expect(!server.text.contains("listening"))
         // For all processes of the user; where the kernel has no keyring, nobody else can unlock it.
         if try await backend.async({ try $0.unlock(.value("1234"), scope: .user) }) == .process {
-            try backend.removePasscode(.value("1234"))
+            _ = try await backend.async { try $0.removePasscode(.value("1234")) }
         }
         let client = try await running(server)
         #expect(try await client.visit() == old.chain[0])
-        if try backend.status()?.unlockScope == .user {
-            try backend.lock(includingAfterFirstUnlock: true)
+        if try await backend.async({ try $0.status() })?.unlockScope == .user {
+            try await backend.async { try $0.lock(includingAfterFirstUnlock: true) }
             for _ in 0..<20 { #expect(try await client.visit() == old.chain[0]) }
         }
     }

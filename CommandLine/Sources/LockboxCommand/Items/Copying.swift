@@ -177,7 +177,7 @@ struct CopyCommand: Command {
         let report = try store.showingProgress(of: "copy") {
             try store.backend.copyItems(to: other.backend, prefix: prefix, existing: existing, progress: $0)
         }
-        for key in report.keptKeys { try store.report("kept, and differs: \(key.text)") }
+        for key in report.keptKeys { try store.report("not copied, a different item exists: \(key.text)") }
         try store.report("items copied: \(report.transferredKeys.count)")
         let failed = Unreadable(report.findings)
         try failed.fail("Items that could not be copied", advice: "The others were copied.")

@@ -102,7 +102,7 @@ struct AcceptRestoredCommand: Command {
         guard Terminal.canAsk else {
             throw Failure(
                 .conflict,
-                "There is no terminal to ask at: use --yes if you know who has restored the store. Nothing was changed."
+                "There is no terminal to ask at: use --yes if you restored the store yourself. Nothing was changed."
             )
         }
         return try Terminal.confirms(

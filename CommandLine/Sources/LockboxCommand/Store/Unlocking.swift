@@ -25,7 +25,7 @@ struct UnlockCommand: Command {
             throw Failure(.usage, "--timeout takes a time span such as 30m or 8h.")
         }
         let store = try options.store(unlockedBy: secret.secret)
-        // Whoever gives a secret expects a store that needs one.
+        // A caller that gives a secret expects a store that needs one.
         if secret.secret == nil, try store.backend.lockState == .unprotected {
             return store.say("The store has no passcode: it is open.")
         }

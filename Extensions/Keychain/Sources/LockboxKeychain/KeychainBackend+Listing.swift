@@ -3,6 +3,7 @@ public import LockboxPlatform
 
 extension KeychainBackend {
     /// Returns the attributes of every item with a prefix. Throws if one of the items is locked.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func attributes(prefix: String, now: Date?) throws(LockboxError) -> [ItemKey: ItemAttributes] {
         var items: [ItemKey: ItemAttributes] = [:]
         for entry in try entries(prefix) {
@@ -13,6 +14,7 @@ extension KeychainBackend {
     }
 
     /// Calls a closure with the attributes of every item with a prefix. Throws if one of the items is locked.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func forEachItem(
         prefix: String,
         now: Date?,
@@ -61,6 +63,7 @@ extension KeychainBackend {
     }
 
     /// Returns every prefix that has items. Throws if an item of any prefix is locked.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func prefixes() throws(LockboxError) -> Set<String> {
         let services = try all(query, withValue: false).compactMap { $0[KeychainName.attrService]?.text }
         return Set(services.filter { !$0.isEmpty && !ItemKey.isReserved(prefix: $0) })
@@ -71,6 +74,7 @@ extension KeychainBackend {
 extension KeychainBackend {
     /// Moves an item to another key, in one step unless it replaces an item: the Keychain cannot rename one over
     /// another.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
         for round in 0..<Self.maximumRounds where key != newKey {
             Self.pause(after: round)
@@ -96,6 +100,7 @@ extension KeychainBackend {
     /// Performs one operation after the other. The Keychain has no transactions: what would be refused is looked for before
     /// anything is changed. Changes by another program, and a user who declines, can still cause a refusal in the
     /// middle.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         var classes: Set<Accessibility> = []

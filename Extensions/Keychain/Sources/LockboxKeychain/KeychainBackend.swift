@@ -77,11 +77,13 @@ public struct KeychainBackend: LockboxBackend {
     // MARK: Reading
 
     /// Returns an item with its attributes, or `nil` if it is absent.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func item(for key: ItemKey, now: Date?) throws(LockboxError) -> StoredItem? {
         try read(key).flatMap { $0.item.attributes.isExpired(at: now) ? nil : $0.item }
     }
 
     /// Returns the attributes of an item, or `nil` if it is absent. Throws for a locked item.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func attributes(for key: ItemKey, now: Date?) throws(LockboxError) -> ItemAttributes? {
         guard let found = try one(query(key), key, withValue: false) else { return nil }
         let attributes = try KeychainMetadata.attributes(found, key.name)
@@ -97,6 +99,7 @@ public struct KeychainBackend: LockboxBackend {
     /// - Throws: ``LockboxError/conflict(record:)`` if other writers were faster 64 times;
     ///   ``LockboxError/keychainFailure(operation:status:reason:)`` with the status -25299 if another program's item
     ///   has this service and account.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
         for round in 0..<Self.maximumRounds {
             Self.pause(after: round)
@@ -108,9 +111,11 @@ public struct KeychainBackend: LockboxBackend {
     }
 
     /// Removes an item, readable or not.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func remove(_ key: ItemKey) throws(LockboxError) { try delete(query(key)) }
 
     /// Removes all items with a prefix or none, also while they are locked.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removeAll(prefix: String) throws(LockboxError) {
         try delete(query(prefix: prefix))
     }
@@ -119,6 +124,7 @@ public struct KeychainBackend: LockboxBackend {
 
     /// Removes an item by its persistent reference, in hexadecimal, readable or not.
     @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func remove(record: String) throws(LockboxError) -> Bool {
         guard let reference = Data(hexadecimal: record),
             reference.starts(with: KeychainName.classGenericPassword.utf8)
@@ -330,6 +336,7 @@ public struct KeychainBackend: LockboxBackend {
     static let probePrefix = "\0transfer"
 
     /// Another program's item may have this item's place. Lockbox's queries do not find it. The user is not asked for it.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func checkForForeignItem(_ key: ItemKey) throws(LockboxError) {
         var own = query(key)
         own[KeychainName.useAuthenticationUI] = .text(KeychainName.useAuthenticationUIFail)
