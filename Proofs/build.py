@@ -1,8 +1,10 @@
 """Builds LockboxTestProcess for the proofs. Each function returns its path."""
+import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+os.environ["XDG_STATE_HOME"] = str(ROOT / ".build/test-state")  # what stores' users remember: not the developer's
 PRODUCT = ["--product", "LockboxTestProcess"]
 
 

@@ -36,12 +36,12 @@ class Forger:
         self.known = {(role, epoch): self.bag.open.get((role, epoch), random()) for role in roles} | {names: self.names}
         return self.known
 
-    def write(self, slots, store=None, authentication=None):
+    def write(self, slots, store=None, authentication=None, generation=None, signer=(None, None)):
         keys = self.own_keys(bool(slots))
         count = sum(len(slot.grants) for slot in slots)
         self.place("keybag", keybag.write(
-            self.bag.generation + 1, store or self.bag.store, self.bag.epoch, keys, slots, self.unlock_keys,
-            authentication or [random() for _ in range(count)], self.device))
+            generation or self.bag.generation + 1, store or self.bag.store, self.bag.epoch, keys, slots, self.unlock_keys,
+            authentication or [random() for _ in range(count)], self.device, *signer))
 
     def forge_item(self, number):
         keys = {(keybag.NAMES, 1): self.names} | self.known
@@ -52,6 +52,19 @@ class Forger:
 
     def item_of_always(self):
         self.forge_item(3)
+
+    def own_device_key(self):
+        """Needs write access alone, where the store keeps its device key."""
+        self.device = random()
+        self.place("device-key", b"LBXD\1\2\1\0" + self.device)
+
+    def store_without_any_key(self, generation=None, store=None):
+        """A whole store without slots, of the ID in the clear header, or of another one. The items' names are the forger's too."""
+        self.own_device_key()
+        self.names, self.bag.open = random(), {}
+        shutil.rmtree(self.owner.store / "items")
+        (self.owner.store / "items").mkdir(0o700)
+        self.write([], store, generation=generation)
 
     def no_slots(self):
         self.write([])
@@ -92,12 +105,12 @@ class Forger:
         """Sealed to the owner's public keys, without the keys that authenticate it."""
         self.grant_to_slots(lambda slot, level: random())
 
-    def grant_to_slots(self, authentication):
+    def grant_to_slots(self, authentication, signer=(None, None)):
         slots = copy.deepcopy(self.bag.slots)
         for slot in slots:
             slot.grants = [keybag.grant(slot.id, grant.level, self.bag.store, self.unlock_keys[grant.level], grant.public,
                                         authentication(slot, grant.level)) for grant in slot.grants]
-        self.write(slots)
+        self.write(slots, signer=signer)
         self.forge_item(1)
 
     def grant_of_other_level(self):
@@ -175,21 +188,23 @@ class Forger:
     def put_back_with_present_device_key(self, copied):
         """By somebody who has the secret of a slot that was removed since."""
         old = keybag.Keybag(copied.keybag, copied.device)
-        self.place("keybag", keybag.write_outer(old.header, old.plaintext, self.device))
-        self.known = old.keys(old.unlock_keys(copied.secrets["key"].pair))
+        unlock_keys = old.unlock_keys(copied.secrets["key"].pair)
+        plaintext = keybag.signed(old.header, old.plaintext[:-64], self.device, old.seeds(unlock_keys[1])[1])
+        self.place("keybag", keybag.write_outer(old.header, plaintext, self.device))
+        self.known = old.keys(unlock_keys)
 
     def high_generation_for_a_moment(self):
         """A program looks at it, and then the owner's keybag is there again."""
         owners = (self.owner.store / "keybag").read_bytes()
         self.reseal(self.bag.plaintext, self.bag.generation + 1000)
-        self.owner.call("list")
+        self.owner.call("list", memory=None)
         self.place("keybag", owners)
 
     def high_generation_by_a_service(self, copied):
         """Another service takes the keybag, and then the owner's is there again."""
         owners = (self.owner.store / "keybag").read_bytes()
         self.keybag_of_a_service(copied)
-        self.owner.call("unlock", unlock=self.owner.secrets["key"].json)
+        self.owner.call("unlock", unlock=self.owner.secrets["key"].json, memory=None)
         self.ask("slots")
         self.place("keybag", owners)
 
@@ -197,27 +212,35 @@ class Forger:
         """A service seals its vault again, under a higher generation, and leaves the other one as it is."""
         unlock_key = self.bag.unlock_keys(self.owner.secrets["key"].pair)[2]
         lengths = {level: len(box) for level, (_, box) in self.bag.vaults.items()}
-        start = len(self.bag.plaintext) - lengths[1] - lengths[2]
+        start = len(self.bag.plaintext) - lengths[1] - lengths[2] - 64
         head = keybag.header(self.bag.generation + 1000, self.bag.store)
         plaintext = self.bag.plaintext[:start]
         content = b"".join(self.bag.open_vault(2, unlock_key)[0])
         plaintext += keybag.seal_box(content, unlock_key, keybag.VAULT[2], self.bag.store, keybag.digest(head + plaintext))
-        self.place("keybag", keybag.write_outer(head, plaintext + self.bag.plaintext[-lengths[1]:], self.device))
+        self.place("keybag", keybag.write_outer(head, plaintext + self.bag.plaintext[-lengths[1] - 64:], self.device))
 
     def as_former_owner(self, copied):
-        """With a passcode that was changed since, and the device key, which is still the same: the old vault has the keys that
-        authenticate the grants of every slot, also of those that stayed."""
-        old = keybag.Keybag(copied.keybag, self.device)
+        """With a passcode that was changed since: the old vault has the keys that authenticate the grants of every slot, also of
+        those that stayed, and the seeds of that time."""
+        old = keybag.Keybag(copied.keybag, copied.device)
         unlock_key = old.unlock_keys(copied.secrets["passcode"].pair)[1]
-        parts = iter(old.open_vault(1, unlock_key)[0][1 + keybag.LINEAGE:])
+        parts = iter(old.open_vault(1, unlock_key)[0][1 + keybag.SEEDS:])
         known = {(slot.id, grant.level): next(parts) for slot in old.slots for grant in slot.grants}
-        self.grant_to_slots(lambda slot, level: known.get((slot.id, level)) or random())
+        signer = old.owner.followed(self.bag.store, old.seeds(unlock_key))
+        self.grant_to_slots(lambda slot, level: known.get((slot.id, level)) or random(), signer)
+
+    def as_former_owner_without_the_device_key(self, copied):
+        self.own_device_key()
+        self.as_former_owner(copied)
 
     def retired_keys(self, copied):
         """Under a higher generation, with the secret of a slot that was removed or changed: the keys from before it, of which the
         store still has items, become those of new items again."""
         old = keybag.Keybag(copied.keybag, copied.device)
-        self.known = old.keys(old.unlock_keys(copied.secrets["passcode"].pair))
+        unlock_keys = old.unlock_keys(copied.secrets["passcode"].pair)
+        self.known = old.keys(unlock_keys)
+        signer = old.owner.followed(self.bag.store, old.seeds(unlock_keys[1]))
         slot, authentication = self.own_slot(1, self.bag.store)
         self.place("keybag", keybag.write(
-            self.bag.generation + 7, self.bag.store, old.epoch, self.known, [slot], self.unlock_keys, authentication, self.device))
+            self.bag.generation + 7, self.bag.store, old.epoch, self.known, [slot], self.unlock_keys, authentication, self.device,
+            *signer))

@@ -4,11 +4,12 @@ import hmac
 import secrets
 import struct
 
-from sodium import H, NotAuthentic, argon2id, digest, key_pair, open_box, open_sealed, seal_box, seal_to
+from sodium import (H, NotAuthentic, argon2id, digest, is_signed, key_pair, open_box, open_sealed, seal_box, seal_to, sign,
+                    signing_key)
 
 METADATA, NAMES = 8, 9
 LEVELS = {1: 1, 4: 1, 7: 1, 2: 2, 5: 2, 3: 0, 6: 0, METADATA: 0, NAMES: 0}  # of each role
-LINEAGE = 4
+SEEDS = 2
 VAULT = {1: "lockbox.whole.v1", 2: "lockbox.first.v1"}
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -36,11 +37,12 @@ class Slot:
     grants: list
     label: bytes
     parameters: bytes
+    since: int = 1
 
     def encoded(self):
         header = self.id + bytes([self.kind, self.opens, 0, 0]) + struct.pack("<HH", len(self.label), len(self.parameters))
         grants = b"".join(grant.public + grant.box for grant in self.grants)
-        return header + self.created + self.salt + grants + self.label + self.parameters
+        return header + self.created + self.salt + struct.pack("<I", self.since) + grants + self.label + self.parameters
 
     def level_key(self, secret, store, level):
         root = H(32, self.secret(secret), "lockbox.slot.v1", store + self.id)
@@ -96,25 +98,76 @@ class Reader:
         return self.data[self.offset - length:self.offset]
 
 
+def bag_message(header, plaintext):
+    return b"lockbox.owner.b1" + digest(header + plaintext, 64)
+
+
+def certificate_message(store, issuer, subject):
+    return b"lockbox.owner.c1" + store + issuer + subject
+
+
+@dataclasses.dataclass
+class Owner:
+    """The epoch of the last revocation, the owner's public key, and its certificates: pairs of issuer and signature."""
+    revoked: int
+    root: tuple
+    key: bytes
+    former: list
+
+    @staticmethod
+    def read(reader):
+        revoked, count = struct.unpack("<II", reader.take(8))
+        if count > 32:
+            raise ValueError("former owners")
+        pair = lambda: (reader.take(32), reader.take(64))
+        return Owner(revoked, pair(), reader.take(32), [pair() for _ in range(count)])
+
+    @staticmethod
+    def make(store, root, seed):
+        """With two seeds."""
+        key, issuer = signing_key(seed), signing_key(root)
+        return Owner(0, (issuer, sign(certificate_message(store, issuer, key), root)), key, [])
+
+    def followed(self, store, seeds):
+        """By an owner's key that somebody makes who has both seeds. Its certificates are true. And the seeds then."""
+        root, last = seeds
+        new = secrets.token_bytes(32)
+        next = Owner.make(store, root, new)
+        next.former = [*self.former, (self.key, sign(certificate_message(store, self.key, next.key), last))][-32:]
+        next.revoked = self.revoked
+        return next, [root, new]
+
+    def verify(self, store):
+        subjects = [issuer for issuer, _ in self.former[1:]] + [self.key]
+        for (issuer, signature), subject in [(self.root, self.key), *zip(self.former, subjects)]:
+            if not is_signed(signature, certificate_message(store, issuer, subject), issuer):
+                raise NotAuthentic
+
+    def encoded(self):
+        former = b"".join(issuer + signature for issuer, signature in self.former)
+        return struct.pack("<II", self.revoked, len(self.former)) + self.root[0] + self.root[1] + self.key + former
+
+
 class Keybag:
     """A keybag, opened with the device key."""
 
     def __init__(self, record, device):
-        if record[:8] != b"LBXK\1\3\0\0":
+        if record[:8] != b"LBXK\1\4\0\0":
             raise ValueError("keybag")
         self.header, self.store = record[:32], record[16:32]
         self.generation = struct.unpack("<Q", record[8:16])[0]
         if not hmac.compare_digest(record[32:64], H(32, device, "lockbox.dev.v1")):
             raise NotAuthentic
+        self.check = record[32:64]
         self.plaintext = open_box(record[64:], device, "lockbox.bag.v1", self.store, self.header)
         self.parse(Reader(self.plaintext))
 
     def parse(self, reader):
         self.epoch, slots, keys = struct.unpack("<IHH", reader.take(8))
         self.unlock_key = reader.take(32)
-        self.retired, leftovers = struct.unpack("<II", reader.take(8))
-        if self.retired >= self.epoch or leftovers > 16384:
-            raise ValueError("retired epochs")
+        self.closed, self.manifest = struct.unpack("<I32s", reader.take(36))
+        if self.closed >= self.epoch:
+            raise ValueError("closed epochs")
         self.ids = []
         for _ in range(keys):
             role, level, zero, epoch = struct.unpack("<BBHI", reader.take(8))
@@ -122,13 +175,18 @@ class Keybag:
                 raise ValueError("list of keys")
             self.ids.append((role, epoch))
         self.open = {id: reader.take(32) for id in self.ids if LEVELS[id[0]] == 0}
-        self.leftovers = [struct.unpack("<16sII", reader.take(24)) for _ in range(leftovers)]
         self.slots = [self.slot(reader) for _ in range(slots)]
         grants = sum(len(slot.grants) for slot in self.slots)
+        self.owner_start = reader.offset
+        self.owner = Owner.read(reader)
+        self.owner.verify(self.store)
         self.vaults = {}
-        for level, extra in ((2, 0), (1, 1 + LINEAGE + grants)):
+        for level, extra in ((2, 0), (1, 1 + SEEDS + grants)):
             data = digest(self.header + self.plaintext[:reader.offset])
             self.vaults[level] = (data, reader.take(72 + 32 * (extra + len(self.of_level(level)))))
+        end = reader.offset
+        if not is_signed(reader.take(64), bag_message(self.header + self.check, self.plaintext[:end]), self.owner.key):
+            raise NotAuthentic
         if reader.offset != len(self.plaintext) or (slots and (any(self.unlock_key[4:]) or not any(self.unlock_key))):
             raise ValueError("keybag's plaintext")
 
@@ -140,9 +198,9 @@ class Keybag:
         id, kind, opens, zero, label, parameters = struct.unpack("<16sBBHHH", reader.take(24))
         if kind not in range(1, 6) or opens not in (1, 2) or kind <= 2 and opens == 2 or zero:
             raise ValueError("slot")
-        created, salt = reader.take(8), reader.take(32)
+        created, salt, since = reader.take(8), reader.take(32), struct.unpack("<I", reader.take(4))[0]
         grants = [Grant(level, reader.take(32), reader.take(152)) for level in ([2, 1] if opens == 1 else [2])]
-        return Slot(id, kind, opens, created, salt, grants, reader.take(label), reader.take(parameters))
+        return Slot(id, kind, opens, created, salt, grants, reader.take(label), reader.take(parameters), since)
 
     # Opening with a secret.
 
@@ -151,6 +209,10 @@ class Keybag:
         plaintext = open_box(box, unlock_key, VAULT[level], self.store, data)
         parts = [plaintext[start:start + 32] for start in range(0, len(plaintext), 32)]
         return parts, dict(zip(self.of_level(level), parts[len(parts) - len(self.of_level(level)):]))
+
+    def seeds(self, unlock_key):
+        """Of the root key and the owner's key."""
+        return self.open_vault(1, unlock_key)[0][1:1 + SEEDS]
 
     def open_grant(self, slot, grant, authentication, pair):
         sealed = open_box(grant.box, authentication, "lockbox.grant.v1", self.store + slot.id, bytes([grant.level]))
@@ -188,24 +250,31 @@ class Keybag:
 # Writing by somebody who has the keys.
 
 def header(generation, store):
-    return b"LBXK\1\3\0\0" + struct.pack("<Q", generation) + store
+    return b"LBXK\1\4\0\0" + struct.pack("<Q", generation) + store
 
 
 def write_outer(head, plaintext, device):
     return head + H(32, device, "lockbox.dev.v1") + seal_box(plaintext, device, "lockbox.bag.v1", head[16:32], head)
 
 
-def write(generation, store, epoch, keys, slots, unlock_keys, authentication, device):
-    """A whole keybag. `authentication` has the keys of the grants, in order."""
+def signed(head, plaintext, device, seed):
+    return plaintext + sign(bag_message(head + H(32, device, "lockbox.dev.v1"), plaintext), seed)
+
+
+def write(generation, store, epoch, keys, slots, unlock_keys, authentication, device, owner=None, seeds=None):
+    """A whole keybag. `authentication` has the keys of the grants, in order; `seeds` are those of the root key and the owner's key."""
+    seeds = seeds or [secrets.token_bytes(32), secrets.token_bytes(32)]
+    owner = owner or Owner.make(store, *seeds)
     head, ids = header(generation, store), list(keys)
-    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (struct.pack("<I28x", 1) if slots else unlock_keys[1]) + bytes(8)
+    plaintext = struct.pack("<IHH", epoch, len(slots), len(ids)) + (struct.pack("<I28x", 1) if slots else unlock_keys[1]) + bytes(36)
     plaintext += b"".join(struct.pack("<BBHI", role, LEVELS[role], 0, of) for role, of in ids)
     plaintext += b"".join(keys[id] for id in ids if LEVELS[id[0]] == 0)
     plaintext += b"".join(slot.encoded() for slot in slots)
-    for level, before in ((2, b""), (1, unlock_keys[2] + secrets.token_bytes(32 * LINEAGE) + b"".join(authentication))):
+    plaintext += owner.encoded()
+    for level, before in ((2, b""), (1, unlock_keys[2] + b"".join(seeds) + b"".join(authentication))):
         content = before + b"".join(keys[id] for id in ids if LEVELS[id[0]] == level)
         plaintext += seal_box(content, unlock_keys[level], VAULT[level], store, digest(head + plaintext))
-    return write_outer(head, plaintext, device)
+    return write_outer(head, signed(head, plaintext, device, seeds[1]), device)
 
 
 def grant(slot, level, store, unlock_key, public, authentication):

@@ -34,7 +34,7 @@ class Malformed:
             self.forger.place(name, record)
             self.expect_refusal(description)
             self.forger.place(name, self.records[name])
-            kernel.remove(self.owner.generations)  # one that was changed may be higher
+            self.owner.memory.unlink(missing_ok=True)  # one that was changed may be higher
         self.kernel_records()
         self.unlock()
         self.owner.close()

@@ -79,6 +79,7 @@ class Owner:
     def __init__(self, process, folder, device_elsewhere=False):
         self.process, self.folder = process, pathlib.Path(folder)
         self.store = self.folder / "store"
+        self.memory = self.folder / "state" / "known-stores"  # of the user
         self.path = str(self.store)  # the form that programs write
         self.running = f"{folder}, running"  # the session of a program that goes on
         self.folder.mkdir()
@@ -94,6 +95,7 @@ class Owner:
     def call(self, call, **fields):
         if self.device_file:
             fields.setdefault("deviceKey", str(self.device_file))
+        fields.setdefault("memory", str(self.memory))
         result = self.process.call(call=call, directory=self.path, **fields)
         if result.get("error"):
             raise Failed(result["error"])
@@ -177,18 +179,13 @@ class Owner:
 
     def files(self):
         return {str(path.relative_to(self.store)): path.read_bytes()
-                for path in self.store.glob("items/*/*") if path.name != "lock"}
+                for path in self.store.glob("items/*-*/*") if path.name != "lock"}
 
     def kernel_names(self):
         """Asked for before anything is forged or removed."""
         self.identity = self.identity or (self.store / "keybag").read_bytes()[16:32]
         store = items.base32(self.identity + bytes(16))
         return [f"lockbox:{store}:{level}" for level in ("unlocked", "after-first-unlock")]
-
-    @property
-    def generations(self):
-        """The name of what the kernel has seen."""
-        return f"lockbox:generations:attacks:{self.process.process.pid}"
 
     def copy(self):
         records = [record for record in map(kernel.read, self.kernel_names()) if record]

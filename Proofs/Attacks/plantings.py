@@ -1,6 +1,7 @@
 """The gain from planted items, keys and unlocks without a secret that unlocks the store, or with only one from before."""
 import dataclasses
 import json
+import os
 import typing
 
 import items
@@ -63,15 +64,16 @@ class Trial:
         bag = self.bag()
         self.plant(2, bag.keys(bag.unlock_keys(self.owner.secrets["key"].pair)))
 
-    def under_old_keys(self, before=lambda self: None):
+    def under_old_keys(self, before=lambda self: None, after=lambda self: None, place="secret", number=1, **options):
         before(self)
         old = self.bag()
         keys = old.keys(old.unlock_keys(self.owner.secrets["passcode"].pair))
         try:
-            self.owner.change_passcode()
+            self.owner.change_passcode(**options)
         except Failed:
             pass
-        self.plant(1, keys, epoch=old.epoch)
+        after(self)
+        self.plant(number, keys, place=place, epoch=old.epoch)
 
     def beside_junk(self):
         self.under_old_keys(lambda self: Forger(self.owner).place(self.path[:-1] + ("a" if self.path[-1] != "a" else "q"), b"junk"))
@@ -84,6 +86,37 @@ class Trial:
         self.beside_unreadable()
         self.owner.rotate()
 
+    @property
+    def new(self):
+        """Where an item would be that the owner has never stored."""
+        bag = self.bag()
+        return self.owner.store / items.path(bag.store, bag.open[keybag.NAMES, 1], PREFIX, "new")
+
+    def in_the_place_of_a_fifo(self, **options):
+        self.under_old_keys(lambda self: os.mkfifo(self.new, 0o600), lambda self: self.new.unlink(), "new", **options)
+
+    def in_the_place_of_a_folder(self):
+        self.under_old_keys(lambda self: self.new.mkdir(0o700), lambda self: self.new.rmdir(), "new")
+
+    def in_the_place_of_a_link(self):
+        self.under_old_keys(lambda self: self.new.symlink_to("/dev/null"), lambda self: self.new.unlink(), "new")
+
+    def in_a_folder_that_others_could_write_to(self):
+        self.under_old_keys(lambda self: self.new.parent.chmod(0o777), lambda self: self.new.parent.chmod(0o700), "new")
+
+    def always_in_the_place_of_a_fifo(self):
+        self.in_the_place_of_a_fifo(number=3)
+
+    def left_for_later(self):
+        self.under_old_keys(place="new", resealing=False)
+
+    def in_the_place_of_an_item_left_for_later(self):
+        self.under_old_keys(resealing=False)
+
+    def and_rotated(self, plant):
+        plant(self)
+        self.owner.rotate()
+
     def device_key_in_a_file(self):
         self.owner.rotate_device()
 
@@ -93,29 +126,22 @@ class Trial:
     def unlock_in_the_kernel(self):
         Forger(self.owner).kernel_record()
 
-    def other_recipients(self, number=3):
-        mine = self.call("backupKey")["names"]
-        self.call("backupKey")
-        self.plant(number, place="recipients", prefix="\0backup", value=json.dumps(mine).encode())
-
-    def other_recipients_that_need_an_unlock(self):
-        self.other_recipients(1)
-
     def forged_backup(self):
-        """Whoever knows the public key makes it in a store of their own."""
+        """Whoever knows the public key makes it in a store of their own, with a passcode."""
         key = self.call("backupKey")
         self.private, forger = key["value"], Owner(self.owner.process, self.owner.folder / "forger")
-        forger.call("write", key="secret", value="forged", accessibility="dk")
-        forger.call("export", key=self.backup, value=key["names"][0])
+        forger.set_passcode()
+        session = forger.session()
+        for name in ("secret", "new"):
+            forger.call("write", session=session, key=name, value="forged", accessibility="dk")
+        forger.call("export", session=session, key=self.backup, value=key["names"][0])
+        forger.close()
 
     # The owner's program
 
     @property
     def backup(self):
         return str(self.owner.folder / "backup")
-
-    def recipients(self):
-        return ", ".join(self.call("backupRecipients")["names"])
 
     def import_and_read(self):
         self.call("import", key=self.backup, value=self.private)
@@ -124,6 +150,11 @@ class Trial:
     def import_and_replace(self):
         self.call("import", key=self.backup, value=self.private, existing="replace")
         return f"{self.read()}, {self.call('class', key='secret')['value']}"
+
+    def import_and_write(self):
+        self.call("import", key=self.backup, value=self.private)
+        self.call("write", key="new", value="the next")
+        return "written"
 
     def call(self, call, **fields):
         return self.owner.call(call, session=self.owner.session(), **fields)
@@ -157,6 +188,16 @@ class Trial:
     def read(self):
         return self.call("read", key="secret").get("value") or "nothing"
 
+    def read_new(self):
+        return self.call("read", key="new").get("value") or "nothing"
+
+    def list(self):
+        return ", ".join(self.call("list")["names"])
+
+    def write_new(self):
+        self.call("write", key="new", value="the next")
+        return self.call("class", key="new")["value"]
+
     def run(self, planting):
         try:
             return planting.attempt(self)
@@ -170,24 +211,37 @@ PLANTINGS = [
     Planting("metadata of the class `whenUnlocked` that names another item's key", Trial.another_name, Trial.find, "nothing"),
     Planting("attributes of the forger's in the place of the owner's", Trial.another_server, Trial.find, "nothing"),
     Planting("an item of the class `always`, before a write that names no class", Trial.always, Trial.write, "invalidAttribute"),
-    Planting("the same, while the store is locked", Trial.always, Trial.write_locked, "interactionNotAllowed"),
+    Planting("the same, while the store is locked", Trial.always, Trial.write_locked, "classNotProven"),
     Planting("the same, planted before the store had a slot", Trial.always_before_the_first_slot, Trial.write, "invalidAttribute"),
     Planting("an item of the class `afterFirstUnlock` by a service, before a write that names no class", Trial.by_service, Trial.write,
              "invalidAttribute"),
     Planting("an item under keys from before a change, beside a file of junk", Trial.beside_junk, Trial.read, "corrupt"),
-    Planting("the same, beside an item that cannot be read for now", Trial.beside_unreadable, Trial.read, "authenticationFailed"),
-    Planting("the same, before another rotation", Trial.before_another_rotation, Trial.read, "authenticationFailed"),
+    Planting("the same, beside an item that cannot be read for now", Trial.beside_unreadable, Trial.read, "corrupt"),
+    Planting("the same, before another rotation", Trial.before_another_rotation, Trial.read, "corrupt"),
+    Planting("the same, where a FIFO was during the change", Trial.in_the_place_of_a_fifo, Trial.read_new, "corrupt"),
+    Planting("the same, before another rotation", lambda self: self.and_rotated(Trial.in_the_place_of_a_fifo), Trial.read_new,
+             "corrupt"),
+    Planting("the same, where a folder was", Trial.in_the_place_of_a_folder, Trial.read_new, "corrupt"),
+    Planting("the same, where a link was", Trial.in_the_place_of_a_link, Trial.read_new, "corrupt"),
+    Planting("the same, in a folder that others could write to", Trial.in_a_folder_that_others_could_write_to, Trial.read_new,
+             "corrupt"),
+    Planting("the same, while items are left for later", Trial.left_for_later, Trial.read_new, "corrupt"),
+    Planting("the same, before another rotation", lambda self: self.and_rotated(Trial.left_for_later), Trial.read_new, "corrupt"),
+    Planting("the same, in the place of an item that is left for later", Trial.in_the_place_of_an_item_left_for_later, Trial.read,
+             "corrupt"),
+    Planting("the same, in a list that stops at what it cannot read", Trial.left_for_later, Trial.list, "corrupt"),
+    Planting("the same, of the class `always`, before a write that names no class", Trial.always_in_the_place_of_a_fifo,
+             Trial.write_new, "ak"),
     Planting("an unlock for the user in the kernel, before a write with the passcode", Trial.unlock_in_the_kernel,
              Trial.write_with_passcode, "authenticationFailed"),
     Planting("the store's device key, as the key of another slot", Trial.nothing, Trial.add_device_key, "slotRefused"),
     Planting("the same, if it is in a file elsewhere", Trial.device_key_in_a_file, Trial.add_device_key, "slotRefused"),
     Planting("the key of a slot, as the next device key", Trial.nothing, Trial.make_slots_key_the_device_key, "invalidDeviceKey"),
-    Planting("public keys for backups, of the class `always`", Trial.other_recipients, Trial.recipients, "requirementNotMet"),
-    Planting("the same, of the class `whenUnlocked`", Trial.other_recipients_that_need_an_unlock, Trial.recipients,
-             "authenticationFailed"),
     Planting("a backup to the owner's public key, which the owner imports", Trial.forged_backup, Trial.import_and_read, "the owner's"),
     Planting("the same, imported with `replace`: the value is the forger's, the class stays", Trial.forged_backup,
              Trial.import_and_replace, "forged, ak"),
+    Planting("an item of the class `always` in such a backup, before a write that names no class", Trial.forged_backup,
+             Trial.import_and_write, "invalidAttribute"),
 ]
 
 

@@ -21,8 +21,8 @@ def H(length, key, personal, data=b""):
     return hashlib.blake2b(data, digest_size=length, key=key, person=personal.encode()).digest()
 
 
-def digest(data):
-    return hashlib.blake2b(data, digest_size=32).digest()
+def digest(data, length=32):
+    return hashlib.blake2b(data, digest_size=length).digest()
 
 
 def open_box(box, key, personal, context, data):
@@ -60,6 +60,24 @@ def open_sealed(sealed, pair):
     if SODIUM.crypto_box_seal_open(plaintext, sealed, ctypes.c_ulonglong(len(sealed)), *pair):
         raise NotAuthentic
     return plaintext.raw
+
+
+def signing_key(seed):
+    """The public key."""
+    public, secret = ctypes.create_string_buffer(32), ctypes.create_string_buffer(64)
+    SODIUM.crypto_sign_seed_keypair(public, secret, seed)
+    return public.raw
+
+
+def sign(message, seed):
+    public, secret, signature = (ctypes.create_string_buffer(length) for length in (32, 64, 64))
+    SODIUM.crypto_sign_seed_keypair(public, secret, seed)
+    SODIUM.crypto_sign_detached(signature, None, message, ctypes.c_ulonglong(len(message)), secret)
+    return signature.raw
+
+
+def is_signed(signature, message, public):
+    return not SODIUM.crypto_sign_verify_detached(signature, message, ctypes.c_ulonglong(len(message)), public)
 
 
 def seal_to(plaintext, public):

@@ -41,4 +41,4 @@ def changes(all_changes):
 
 def forgeries(results):
     return table(("forgery", "requires passcode, class and identity", "… and has unlocked it before", "requires nothing",
-                  "… and has unlocked it before"), [(what, *cells) for what, cells in results])
+                  "… and has unlocked it before", "its user has"), [(what, *cells) for what, cells in results])

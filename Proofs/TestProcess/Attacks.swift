@@ -7,7 +7,6 @@ import Foundation
 /// For Proofs/Attacks/run, which plays an attacker beside the store's owner: each line of standard input is a call in
 /// JSON, each line of standard output its result. Secrets come this way so that no other process can see them.
 func attacks() throws {
-    defer { _ = try? KernelKeyring().remove(AttackedCall.generations) }
     var sessions: [String: EncryptedFileBackend] = [:]
     while let line = readLine() {
         let call = try JSONDecoder().decode(AttackedCall.self, from: Data(line.utf8))
@@ -50,9 +49,6 @@ struct AttackedCall: Decodable {
         }
     }
 
-    /// Not where the user's own stores are remembered.
-    static let generations = "lockbox:generations:attacks:\(getpid())"
-
     var call: String
     var session: String?
     var directory: String
@@ -64,6 +60,8 @@ struct AttackedCall: Decodable {
     var minimumClass: String?
     var identity: String?
     var withoutKernel: Bool?
+    /// The file of what the user remembers.
+    var memory: String?
     var secret: Secret?
     var key: String?
     var value: String?
@@ -86,7 +84,7 @@ struct AttackedCall: Decodable {
                     identity: identity
                 ),
                 kernel: kernel,
-                seen: SeenGeneration(kernel: kernel, name: Self.generations)
+                memory: memory.map { StoreMemory($0, of: directory) }
             )
         )
     }
@@ -116,8 +114,6 @@ struct AttackedCall: Decodable {
         case "backupKey":
             let key = BackupKey()
             (result.value, result.names) = (key.privateKey, [key.publicKey])
-            try backend.setBackupRecipients([key.publicKey])
-        case "backupRecipients": result.names = try backend.backupRecipients()
         case "export": try backend.exportBackup(to: key!, for: .publicKeys([value!]))
         case "import":
             let isReplacing = existing == "replace"

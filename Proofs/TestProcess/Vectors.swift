@@ -51,8 +51,13 @@ struct Vectors: Codable {
     }
 }
 
+/// A folder may be used again.
+private func forgetful(_ directory: String) -> EncryptedFileBackend {
+    EncryptedFileBackend(KeyStore(storage: FileStorage(directory: directory), deviceKey: .stored))
+}
+
 func printVectors(_ directory: String) throws {
-    let backend = EncryptedFileBackend(directory: directory)
+    let backend = forgetful(directory)
     func bytes(_ path: String) throws -> Data {
         try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(path)"))
     }
@@ -138,7 +143,7 @@ func printVectors(_ directory: String) throws {
 }
 
 private func makeSlots(_ directory: String, _ date: Date) throws -> Vectors.Slots {
-    let backend = EncryptedFileBackend(directory: directory)
+    let backend = forgetful(directory)
     let (passcode, code, key) = ("Pa\u{DF}wort 42", RecoveryCode(), Sodium.randomBytes(48))
     try backend.setPasscode(.value(passcode), strength: .interactive)
     try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "in the safe")

@@ -2,6 +2,8 @@
 //
 //     LockboxTestProcess use DIRECTORY NUMBER          waits for the end of standard input, then writes and reads
 //     LockboxTestProcess write DIRECTORY KEY VALUE     archives one value
+//     LockboxTestProcess write DIRECTORY KEY VALUE MS  the same; status 5 if the lock is held for so many milliseconds
+//     LockboxTestProcess async                         makes an async call, and prints the error of a system call
 //     LockboxTestProcess read DIRECTORY KEY            prints it; status 1 if it is absent, 3 if it cannot be read
 //     LockboxTestProcess die DIRECTORY KEY VALUE N     the same, but kills itself before its N-th call that changes the disk
 //     LockboxTestProcess count DIRECTORY N LOG         waits as well, then counts N times, with a byte in LOG after each
@@ -10,6 +12,7 @@
 //     LockboxTestProcess memory DIRECTORY FOLDER       looks for keys in its own memory: see MemoryScan.swift
 //     LockboxTestProcess migrate DIRECTORY             waits as well, then migrates: see OneMigration.swift
 //     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
+//     LockboxTestProcess move DIRECTORY KEY KEY        moves an item there and back until standard input ends
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
 //     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
 //     LockboxTestProcess limits …                      for Proofs/Limits/run: see Limits.swift
@@ -33,10 +36,10 @@ func lockbox(_ directory: String, _ calls: SystemCalls = SystemCalls()) throws -
     return try Lockbox(keyPrefix: prefix, backend: backend(on: storage))
 }
 
-/// The kernel takes all copies of a folder for one store, so each has a memory of its own there.
+/// All copies of a folder are one store, so each has a memory of its own.
 func backend(on storage: FileStorage) -> EncryptedFileBackend {
-    let seen = SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(storage.directory)")
-    return SealedBackend(KeyStore(storage: storage, deviceKey: .stored, seen: seen))
+    let memory = StoreMemory("\(storage.directory)-known/stores", of: storage.directory)
+    return SealedBackend(KeyStore(storage: storage, deviceKey: .stored, memory: memory))
 }
 
 /// Dies before its nth call that changes the disk: the calls in between leave it as it is. Proofs/KillMatrix tries them all.
@@ -66,6 +69,29 @@ case "use" where arguments.count == 3:
 
 case "write" where arguments.count == 4:
     try lockbox(arguments[1]).archiveObject(arguments[3], forKey: arguments[2])
+
+case "write" where arguments.count == 5:
+    let storage = FileStorage(directory: arguments[1], lockTimeout: .milliseconds(Int(arguments[4])!))
+    do {
+        try Lockbox(keyPrefix: prefix, backend: backend(on: storage)).archiveObject(
+            arguments[3],
+            forKey: arguments[2]
+        )
+    } catch LockboxError.lockTimeout { exit(5) }
+
+case "async" where arguments.count == 1:
+    // On this thread, because the system gives no other.
+    let loop = OneThread()
+    Task(executorPreference: loop) {
+        do {
+            _ = try await Lockbox(keyPrefix: prefix, backend: InMemoryBackend()).unarchiveObject(
+                String.self,
+                forKey: "k"
+            )
+        } catch LockboxError.storageFailure(let operation, _, let code) { print(operation, code) }
+        exit(0)
+    }
+    loop.run()
 
 case "read" where arguments.count == 3:
     do {
@@ -113,6 +139,16 @@ case "migrate" where arguments.count == 2:
     waitForEndOfInput()
     exit(try migrate(arguments[1]))
 
+case "move" where arguments.count == 4:
+    let lockbox = try lockbox(arguments[1])
+    var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+    print("moving")
+    fflush(nil)
+    while poll(&input, 1, 0) == 0 {
+        try lockbox.moveObject(forKey: arguments[2], toKey: arguments[3])
+        try lockbox.moveObject(forKey: arguments[3], toKey: arguments[2])
+    }
+
 case "hold" where arguments.count == 3:
     let backend = EncryptedFileBackend(directory: arguments[1])
     let record = try backend.recordName(of: ItemKey(prefix: prefix, key: arguments[2]))
@@ -151,5 +187,22 @@ final class Counter: @unchecked Sendable {
     func next() -> Int {
         value += 1
         return value
+    }
+}
+
+/// Runs tasks on the thread that calls it.
+final class OneThread: TaskExecutor {
+    private let jobs = Protected<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+    }
+
+    func run() -> Never {
+        while true {
+            let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            if let job { job.runSynchronously(on: asUnownedTaskExecutor()) } else { usleep(1000) }
+        }
     }
 }

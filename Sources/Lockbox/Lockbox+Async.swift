@@ -42,7 +42,7 @@ extension Lockbox {
         _ type: Value.Type = Value.self,
         forKey key: String
     ) async throws -> Value? {
-        let archived = try await offPool { try backend.value(for: itemKey(key), now: now()) }
+        let archived = try await offPool(reading: true) { try backend.value(for: itemKey(key), now: now()) }
         return try archived.map { try unarchive(type, $0, key: key) }
     }
 
@@ -75,7 +75,7 @@ extension Lockbox {
     /// Returns the value for a key, or the key's default, without blocking the thread. Parameters and errors are those of the
     /// synchronous form.
     public func unarchiveObject<Value>(forKey key: LockboxKey<Value>) async throws -> Value {
-        try await offPool { try unarchiveObject(forKey: key) }
+        try await offPool(reading: true) { try unarchiveObject(forKey: key) }
     }
 
     /// Removes an item, without blocking the thread. Parameters and errors are those of the synchronous form.

@@ -108,6 +108,10 @@ extension Lockbox {
 
     /// Copies an item to another key, with its attributes and dates.
     ///
+    /// In files, in memory and on a cluster, the copy is stored only if the item is there, unchanged, at that moment. What was removed
+    /// or replaced before does not come back. In the Keychain, and in a backend with the default implementation, it may for a
+    /// moment, until the call has looked at the item again.
+    ///
     /// - Parameters:
     ///   - key: The item's key.
     ///   - newKey: The key of the copy.
@@ -116,6 +120,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed.
+    ///   ``LockboxError/conflict(record:)`` if other writers change the item during each attempt.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func copyObject(
         forKey key: String,
@@ -129,9 +134,10 @@ extension Lockbox {
 
     /// Moves an item to another key, with its attributes and dates.
     ///
-    /// Of several moves of one item at the same time, one succeeds. In memory, on a cluster and in the Keychain, a move is one
-    /// step. In files, the new item is durable before the old one goes. After a crash in between, the item is under both keys,
-    /// and the call can be repeated.
+    /// If several moves of one item run at the same time, one succeeds, and none loses it, whatever their directions. In memory, on a
+    /// cluster and in the Keychain, a move is one step. In files, the new item is durable before the old one goes. After a crash in
+    /// between, the item is under both keys, and the call can be repeated. A move in the Keychain that replaces an item takes two
+    /// steps: after a crash in between, the call throws ``LockboxError/duplicateItem(key:)`` until one of the two is removed.
     ///
     /// - Parameters:
     ///   - key: The item's key.
@@ -141,7 +147,7 @@ extension Lockbox {
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no such item;
     ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the policy;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if an item is locked. Nothing has changed then.
-    ///   ``LockboxError/conflict(record:)`` if another writer changes the item during the move.
+    ///   ``LockboxError/conflict(record:)`` if other writers change the item during each attempt.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func moveObject(
         forKey key: String,

@@ -14,15 +14,16 @@ extension Lockbox {
     /// ```
     ///
     /// A fresh value costs one read. Otherwise one caller runs `refresh`, stores the result durably and returns it. The others get
-    /// the old value at once while it is usable, and else wait for the new one. Reads, writes and lists wait for nobody. A claim
-    /// beside the item, which no list and no backup shows, says who refreshes.
+    /// the old value at once while it is usable, and else wait for the new one. Reads, writes and lists wait for no other call. The
+    /// searchable attribute `lockbox.refresh` of the item says who refreshes. A write of another value ends that.
     ///
     /// If the process of that caller dies, the next one follows: at once in a store in files, and otherwise after
     /// the `takeover` of ``RefreshLimits``. ``Stale/mayBeSpent`` is then `true`. A process that was only stopped, and goes on after that,
     /// does not overwrite the newer value: it returns that one.
     ///
-    /// Canceling the task ends a wait, and cancels what `refresh` does. Once `refresh` has returned, the value is stored in any
-    /// case. If the item was removed or replaced meanwhile, that stands.
+    /// Before `refresh` is called, the item has been written once, and room for a value of twice its size is kept in files. Canceling
+    /// the task ends a wait, and cancels what `refresh` does. Once `refresh` has returned, the value is stored in any case. If the item
+    /// was removed or replaced meanwhile, that stands, and what replaced it is returned.
     ///
     /// - Parameters:
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
@@ -106,49 +107,29 @@ extension Lockbox {
         var started: Refresh?
         let wait = RefreshWait()
         while true {
-            guard let archived = try await offPool({ try backend.value(for: key, now: now()) }) else {
-                return nil
-            }
+            let read = try await offPool(reading: true) { try backend.value(for: key, now: now()) }
+            guard let archived = read else { return nil }
             let old = try decode(archived)
             if try isFresh(old) { return old }
             let run = try started ?? Refresh(self, key, options, limits)
             started = run
-            guard let claim = try await run.claim(archived) else {
+            switch try await offPool({ try run.claim(archived) }) {
+            case .changed: continue
+            case .busy:
                 if try isUsable(old) { return old }
                 try run.checkIsNotWithin()
                 try await Task.sleep(for: wait.pause)
                 continue
-            }
-            let signs = run.giveSigns()
-            defer { signs.cancel() }
-            let item: StoredItem
-            let new: Value
-            do {
-                guard let current = try await offPool({ try run.begin(claim, archived) }) else {
-                    await run.release(claim, isSpent: claim.mayBeSpent)
-                    continue
-                }
-                item = current
-                new = try await Refresh.$running.withValue(Refresh.running + [(run, Refresh.task)]) {
-                    try await refresh(Stale(value: old, mayBeSpent: claim.mayBeSpent))
-                }
-            } catch {
-                await run.release(claim, isSpent: claim.mayBeSpent)
-                throw error
-            }
-            do {
-                let value = try encode(new)
-                // A task of its own, which nobody cancels.
-                let newer = try await Task { try await run.store(value, over: item, claim) }.value
-                return try newer.map(decode) ?? new
-            } catch let error as Refresh.NotStored {
-                throw RefreshError(value: new, reason: error.reason)
-            } catch {
-                await run.release(claim, isSpent: true)
-                throw RefreshError(value: new, reason: error)
+            case .claimed(let claim):
+                let new = try await run.replace(old, claim, decode: decode, encode: encode, refresh: refresh)
+                if let new { return new }
             }
         }
     }
+
+    /// Waits until the refreshes of this process have ended, and lets none begin after that: they throw `CancellationError`. Call it
+    /// before the process ends, so that no answer of an issuer is lost.
+    public static func endRefreshes() async { await RunningRefreshes.shared.end() }
 
     private struct NoValue: Error {}
 
@@ -165,8 +146,8 @@ extension Lockbox {
     /// How long `refreshed` waits for others, and for the store.
     public struct RefreshLimits: Sendable, Hashable {
         /// The time without a sign of life after which another caller takes over, by its own clock, which stands still while the
-        /// machine is suspended. A refresh may take longer: its process gives a sign four times in this time. Of the times of
-        /// both callers, the longer one counts.
+        /// machine is suspended. A refresh may take longer: a thread of its process gives a sign four times in this time. Of the times
+        /// of both callers, the longer one counts.
         let takeover: Duration
 
         /// The time in which to try again to store a new value, if the store is away, locked or full.
@@ -175,10 +156,11 @@ extension Lockbox {
         /// Creates limits.
         ///
         /// - Parameters:
-        ///   - takeover: The time without a sign of life after which another caller takes over.
+        ///   - takeover: The time without a sign of life after which another caller takes over: 20 milliseconds to 10 minutes.
+        ///     A shorter or longer one counts as that.
         ///   - storing: The time in which to try again to store a new value.
         public init(takeover: Duration = .seconds(30), storing: Duration = .seconds(60)) {
-            self.takeover = takeover
+            self.takeover = min(max(takeover, .milliseconds(20)), RefreshClaim.maximumTakeover)
             self.storing = storing
         }
     }
@@ -189,8 +171,8 @@ extension Lockbox {
         public let value: Value
 
         /// ``LockboxError/itemNotFound(key:)`` if the item was removed during the refresh, for example by a sign-out;
-        /// ``LockboxError/conflict(record:)`` if it was replaced, or another caller has taken over and is not done. Otherwise the
-        /// last reason why the value could not be stored.
+        /// ``LockboxError/conflict(record:)`` if another caller has taken over and is not done. Otherwise the last reason why the
+        /// value could not be stored.
         public let reason: any Error
     }
 }
@@ -202,17 +184,15 @@ extension Lockbox.RefreshError: Undescribed {
     package var summary: String { "The new value is not stored: \(reason)" }
 }
 
-/// One call of `refreshed`, on the item and on its claim.
+/// One call of `refreshed`.
 ///
-/// The claim keeps others from beginning. The item alone decides what is stored: the new value replaces it only if it is what it was
-/// when the refresh began. A caller whose value may be spent changes the item's date first, so a holder that goes on after that finds
-/// another item, and stores nothing.
+/// The item itself has the claim, so one step changes both, and a write of another value ends it: a holder that goes on after it has
+/// been overtaken finds another claim or another value, and stores nothing.
 private struct Refresh: Sendable {
     let lockbox: Lockbox
     let key: ItemKey
     let options: WriteOptions
     let limits: Lockbox.RefreshLimits
-    private let claimKey: ItemKey
     private let id = UInt64.random(in: .min ... .max)
     private var files: FileStorage? {
         var storage = (lockbox.backend as? SealedBackend)?.storage
@@ -230,7 +210,6 @@ private struct Refresh: Sendable {
         var options = options
         options.policy = .updateOnly
         self.options = options
-        claimKey = try RefreshRecord.key(key.key, of: lockbox.keyPrefix, in: "\0refresh\0")
     }
 
     /// Those whose closures this task runs, and tasks that it has started.
@@ -242,8 +221,7 @@ private struct Refresh: Sendable {
     /// - Throws: ``LockboxError/invalidKey(reason:)`` in the closure of a refresh of the same key.
     func checkIsNotWithin() throws {
         let isWithin = Self.running.contains {
-            $0.task == Self.task && $0.refresh.claimKey == claimKey
-                && $0.refresh.lockbox.isSameStore(as: lockbox)
+            $0.task == Self.task && $0.refresh.key == key && $0.refresh.lockbox.isSameStore(as: lockbox)
         }
         guard isWithin else { return }
         throw LockboxError.invalidKey(
@@ -252,213 +230,208 @@ private struct Refresh: Sendable {
         )
     }
 
+    /// Another caller has changed what this one was about to change.
+    private struct Overtaken: Error {}
+
+    // MARK: The claim
+
     /// The right to refresh, until another caller takes over.
     struct Claim: Sendable {
-        let value: String
+        let value: ArchivedValue
         let mayBeSpent: Bool
         fileprivate let presence: Presence?
     }
 
-    /// Another caller has changed what this one was about to change.
-    private struct Overtaken: Error {}
-
-    struct NotStored: Error { let reason: any Error }
-
-    // MARK: The claim
-
-    /// Returns nil if another caller has it.
-    func claim(_ value: ArchivedValue) async throws -> Claim? {
-        let found = try await offPool {
-            try lockbox.backend.item(for: claimKey, now: nil)
-        }
-        let record = try RefreshRecord(found?.value, claimKey)
-        if let holder = record.holder, !RefreshWatch.isSilent(holder, for: limits.takeover) {
-            guard let name = holder.presence, let files else { return nil }
-            if try await offPool({ try files.isPresent(name) }) { return nil }
-        }
-        return try await offPool { try take(record, found, RefreshRecord.hash(of: value)) }
+    enum Attempt: Sendable {
+        case claimed(Claim)
+        /// Another caller has the claim.
+        case busy
+        /// The item is not what it was.
+        case changed
     }
 
-    private func take(_ record: RefreshRecord, _ found: StoredItem?, _ value: String) throws -> Claim? {
-        let accessibility = try lockbox.backend.attributes(for: key, now: nil)?.accessibility
-        let claim = Claim(
-            value: value,
-            mayBeSpent: (record.holder?.value ?? record.spent) == value,
-            presence: try files?.presence()
+    /// Whatever would keep the new value from being stored, such as a lock that another process holds or a full disk, is an error
+    /// here: before the token is used.
+    func claim(_ value: ArchivedValue) throws -> Attempt {
+        guard let item = try lockbox.backend.item(for: key, now: nil), item.value == value else {
+            return .changed
+        }
+        let found = item.attributes.refreshClaim
+        _ = try ItemChanges(value: value, options: options, modified: lockbox.now()).item(
+            after: item,
+            for: key
         )
-        var next = record
-        next.spent = claim.mayBeSpent ? value : nil
-        // Not a number that this call has had before.
-        let beat = UInt64.random(in: .min ... .max / 2)
-        next.holder = .init(
-            id: id,
-            beat: beat,
-            takeover: limits.takeover / .seconds(1),
-            presence: claim.presence?.name,
-            value: value
-        )
-        let item = try next.item(claimKey, accessibility ?? .whenUnlocked, now: lockbox.now())
+        if let found, try isAlive(found) { return .busy }
+        let presence = try files?.presence(room: Self.room(for: value.data.count))
+        let claim = Claim(value: value, mayBeSpent: found != nil, presence: presence)
+        let text = RefreshClaim(id: id, takeover: limits.takeover, presence: presence?.name).text
+        let claimed = try claimed(item, text)
         do {
-            try lockbox.backend.update(claimKey, now: nil) { current in
+            try lockbox.backend.update(key, now: nil) { current in
                 // Or this very claim, if the step is decided twice.
-                guard current == found || current == item else { throw Overtaken() }
-                return item
+                guard current == item || current == claimed else { throw Overtaken() }
+                return claimed
             }
-        } catch is Overtaken { return nil } catch {
+        } catch is Overtaken { return .changed } catch {
             // The outcome may be unknown, and the claim there.
-            try? change { $0.holder = nil }
+            try? change { _ in found }
             throw error
+        }
+        return .claimed(claim)
+    }
+
+    /// For a value of twice the size. A power of two: it shows no more of the size than the item's file does.
+    private static func room(for size: Int) -> Int {
+        var room = 65_536
+        while room < 2 * size + 32_768 { room *= 2 }
+        return room
+    }
+
+    /// Whether the holder may go on. In files it has a presence.
+    private func isAlive(_ claim: String) throws -> Bool {
+        if claim == RefreshClaim.spent || RefreshWatch.isSilent(claim, for: limits.takeover) { return false }
+        guard let files else { return true }
+        return try RefreshClaim(claim)?.presence.map(files.isPresent) ?? false
+    }
+
+    /// The item in its class, or in that which the options name: a claim is no better protected than the value will be.
+    private func claimed(_ item: StoredItem, _ claim: String?) throws -> StoredItem {
+        let options = WriteOptions(accessibility: options.accessibility, policy: .updateOnly)
+        return try ItemChanges(value: item.value, options: options, modified: item.attributes.modified)
+            .item(after: item, for: key).claimed(claim)
+    }
+
+    /// This caller's claim on the item, if it still has it.
+    private func ownClaim(_ item: StoredItem?) -> RefreshClaim? {
+        guard let claim = item?.attributes.refreshClaim.flatMap(RefreshClaim.init), claim.id == id else {
+            return nil
         }
         return claim
     }
 
-    private var holds: Bool {
-        get throws {
-            try RefreshRecord(lockbox.backend.value(for: claimKey, now: nil), claimKey).holder?.id == id
-        }
+    /// Whether this caller still has the claim. It may have been stopped since.
+    func holds(_ claim: Claim) throws -> Bool {
+        let item = try lockbox.backend.item(for: key, now: nil)
+        return ownClaim(item) != nil && item?.value == claim.value
     }
 
     /// Changes the claim, if this caller still has it.
-    private func change(_ body: (inout RefreshRecord) -> Void) throws {
-        try lockbox.backend.update(claimKey, now: nil) { current in
-            var record = try RefreshRecord(current?.value, claimKey)
-            guard let current, record.holder?.id == id else { throw Overtaken() }
-            body(&record)
-            if record.holder == nil, record.spent == nil { return nil }
-            return try record.item(claimKey, current.attributes.accessibility, now: lockbox.now())
+    private func change(_ body: (RefreshClaim) -> String?) throws {
+        try lockbox.backend.update(key, now: nil) { current in
+            guard let current, let claim = ownClaim(current) else { throw Overtaken() }
+            return try claimed(current, body(claim))
         }
     }
 
-    func giveSigns() -> Task<Void, any Error> {
-        Task {
-            while true {
-                try await Task.sleep(
-                    for: max(limits.takeover / 4, Duration.milliseconds(5)),
-                    clock: .suspending
-                )
-                await offPool { try? change { $0.holder?.beat += 1 } }
+    /// Returns nil if another caller has taken over before this one began.
+    func replace<Value: Sendable>(
+        _ old: Value,
+        _ claim: Claim,
+        decode: (ArchivedValue) throws -> Value,
+        encode: (Value) throws -> ArchivedValue,
+        refresh: nonisolated(nonsending) (Lockbox.Stale<Value>) async throws -> Value
+    ) async throws -> Value? {
+        let signs = Awaited<Void>()
+        defer { signs.set(()) }
+        let new: Value
+        do {
+            try RunningRefreshes.shared.add()
+        } catch {
+            await release(claim, isSpent: claim.mayBeSpent)
+            throw error
+        }
+        defer { RunningRefreshes.shared.remove() }
+        do {
+            try giveSigns(until: signs)
+            guard try await offPool({ try holds(claim) }) else {
+                await release(claim, isSpent: claim.mayBeSpent)
+                return nil
             }
+            new = try await Self.$running.withValue(Self.running + [(self, Self.task)]) {
+                try await refresh(Lockbox.Stale(value: old, mayBeSpent: claim.mayBeSpent))
+            }
+        } catch {
+            await release(claim, isSpent: claim.mayBeSpent)
+            throw error
+        }
+        do {
+            let value = try encode(new)
+            let newer = try await offPool(isCancelable: false) { try store(value, claim) }
+            return try newer.map(decode) ?? new
+        } catch {
+            await release(claim, isSpent: true)
+            throw Lockbox.RefreshError(value: new, reason: error)
         }
     }
 
-    /// If it fails, others find that nobody is present, or that the signs have ended.
-    func release(_ claim: Claim, isSpent: Bool = false) async {
-        // A task of its own: that of a canceled caller would not wait for the lock.
-        await Task {
-            await offPool {
-                let spent = isSpent && !isGone(claim.value) ? claim.value : nil
-                try? change { record in
-                    record.holder = nil
-                    record.spent = spent
-                }
-                claim.presence?.end()
-            }
-        }.value
+    /// On a thread of its own, because those of Swift's pool may be blocked.
+    private func giveSigns(until end: Awaited<Void>) throws {
+        try detachThread {
+            while end.wait(limits.takeover / 4) == nil { try? change(\.next.text) }
+        }
     }
 
-    // MARK: The item
-
-    /// Whether the item is known to have another value, or to be absent. Then nobody will use the old one.
-    private func isGone(_ hash: String) -> Bool {
-        do {
-            return try lockbox.backend.value(for: key, now: nil).map(RefreshRecord.hash) != hash
-        } catch { return false }
+    /// If it fails, others find that no holder is present, or that the signs have ended.
+    func release(_ claim: Claim, isSpent: Bool) async {
+        try? await offPool(isCancelable: false) {
+            try? change { _ in isSpent ? RefreshClaim.spent : nil }
+            claim.presence?.end()
+        }
     }
 
-    /// Returns the item to replace, or nil if it has another value by now, or another caller has the claim.
-    func begin(_ claim: Claim, _ value: ArchivedValue) throws -> StoredItem? {
-        guard let item = try lockbox.backend.item(for: key, now: nil), item.value == value else { return nil }
-        // Looked up after the item: a caller that takes over later changes the date of this very item.
-        guard try holds else { return nil }
-        // Before the token is used: whether the item can be replaced at all.
-        var changes = ItemChanges(value: value, options: options, modified: lockbox.now())
-        _ = try changes.item(after: item, for: key)
-        guard claim.mayBeSpent else { return item }
-        changes.options = WriteOptions(policy: .updateOnly)
-        changes.modified = item.attributes.modified + 0.001
-        let touched = try changes.item(after: item, for: key)
-        do {
-            try lockbox.backend.update(key, now: nil) { current in
-                guard current == item else { throw Overtaken() }
-                return touched
-            }
-        } catch is Overtaken { return nil }
-        return touched
-    }
+    // MARK: The new value
 
-    /// The end of an attempt to store the new value.
+    /// The end of an attempt to store it.
     private enum Outcome {
-        case stored
-        /// It still has the old value, but another date or other attributes.
-        case unchanged(StoredItem)
-        case removed
-        case replaced(by: ArchivedValue)
+        case stored, removed
+        /// Another caller refreshes the old one.
+        case busy
+        case replaced(ArchivedValue)
     }
 
-    /// Returns nil, or the value that another caller has stored after it took over.
-    func store(_ new: ArchivedValue, over item: StoredItem, _ claim: Claim) async throws -> ArchivedValue? {
+    /// Returns nil, or the value that is there instead.
+    func store(_ new: ArchivedValue, _ claim: Claim) throws -> ArchivedValue? {
+        claim.presence?.giveRoom()
         let end = SuspendingClock.now + limits.storing
-        var (claim, item) = (claim, item)
         let wait = RefreshWait()
-        var wasOvertaken = false
         while true {
-            do {
-                let (outcome, isHeld) = try await offPool { [item] in
-                    let outcome = try commit(new, over: item)
-                    if case .stored = outcome { return (outcome, true) }
-                    return (outcome, try holds)
-                }
-                if !isHeld { wasOvertaken = true }
-                switch outcome {
-                case .stored:
-                    await release(claim)
-                    return nil
-                case .replaced(let value) where wasOvertaken:
-                    await release(claim)
-                    return value
-                case .replaced: throw NotStored(reason: LockboxError.conflict(record: key.location))
-                case .removed: throw NotStored(reason: LockboxError.itemNotFound(key: key.key))
-                case .unchanged(let current):
-                    if isHeld {
-                        item = current
-                        continue
-                    }
-                    if let next = try await self.claim(current.value) {
-                        claim.presence?.end()
-                        claim = next
-                        item = try await offPool { try begin(next, current.value) } ?? current
-                        continue
-                    }
-                    if SuspendingClock.now >= end {
-                        throw NotStored(reason: LockboxError.conflict(record: key.location))
-                    }
-                }
-            } catch let error as NotStored {
-                await release(claim, isSpent: true)
-                throw error
-            } catch {
-                guard SuspendingClock.now < end else {
-                    await release(claim, isSpent: true)
-                    throw NotStored(reason: error)
-                }
+            let isOver = SuspendingClock.now >= end
+            switch Result(catching: { try commit(new, claim) }) {
+            case .success(.stored):
+                claim.presence?.end()
+                return nil
+            case .success(.replaced(let newer)):
+                claim.presence?.end()
+                return newer
+            case .success(.removed): throw LockboxError.itemNotFound(key: key.key)
+            case .success(.busy) where isOver: throw LockboxError.conflict(record: key.location)
+            case .failure(let error) where isOver: throw error
+            case .success(.busy), .failure: usleep(UInt32(wait.pause / .microseconds(1)))
             }
-            try await Task.sleep(for: wait.pause)
         }
     }
 
-    private func commit(_ new: ArchivedValue, over item: StoredItem) throws -> Outcome {
+    private func commit(_ new: ArchivedValue, _ claim: Claim) throws -> Outcome {
         let changes = ItemChanges(value: new, options: options, modified: lockbox.now())
-        var found: StoredItem?
+        var outcome = Outcome.stored
         do {
             try lockbox.backend.update(key, now: nil) { current in
-                found = current
-                // Or the new value already, after an attempt with an unknown outcome: written again, it is durable.
-                guard let current, current == item || current.value == new else { throw Overtaken() }
-                return try changes.item(after: current, for: key)
+                outcome = try obstacle(current, to: new, claim) ?? .stored
+                guard case .stored = outcome, let current else { throw Overtaken() }
+                return try changes.item(after: current, for: key).claimed(nil)
             }
-            return .stored
         } catch is Overtaken {}
-        guard let found else { return .removed }
-        return found.value == item.value ? .unchanged(found) : .replaced(by: found.value)
+        return outcome
+    }
+
+    /// Returns nil if the new value may be stored: the item has the old one, and no other caller refreshes it. Or it has the new one already,
+    /// after an attempt with an unknown outcome: written again, it is durable.
+    private func obstacle(_ item: StoredItem?, to new: ArchivedValue, _ claim: Claim) throws -> Outcome? {
+        guard let item else { return .removed }
+        guard item.value == claim.value || item.value == new else { return .replaced(item.value) }
+        if let other = item.attributes.refreshClaim, ownClaim(item) == nil, try isAlive(other) {
+            return .busy
+        }
+        return nil
     }
 }

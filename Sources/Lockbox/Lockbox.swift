@@ -33,7 +33,8 @@ import LockboxStore
 /// - ``LockboxError/unreadable(record:reason:)`` or ``LockboxError/readOnly(location:reason:)`` if this process may not
 ///   read a record, the disk cannot, or this process may not write to the store;
 /// - ``LockboxError/lockTimeout(location:)`` if another writer holds a lock for too long and makes no progress;
-/// - ``LockboxError/storeReplaced(location:)`` if the store was moved or replaced while it was open;
+/// - ``LockboxError/storeReplaced(location:)`` if the store was moved or replaced while it was open, or is another
+///   one than this user has unlocked here;
 /// - ``LockboxError/conflict(record:)`` if other writers changed the same record again and again, or during a move;
 /// - ``LockboxError/outcomeUnknown(record:reason:)`` if a power cut may undo a change, because the disk could not be
 ///   synchronized, or if the connection to a cluster failed during the change. A cluster can also throw
@@ -104,9 +105,9 @@ public struct Lockbox: Sendable {
     ///   - key: The item's key: not empty, at most 4,096 bytes of UTF-8.
     ///   - options: The settings besides the value, and whether the write may overwrite or create an item.
     /// - Throws: ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on the
-    ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is locked, or, where the
-    ///   options name no class, the store, which then cannot prove who chose it; ``LockboxError/passcodeNotSet`` if the class
-    ///   needs a passcode;
+    ///   policy; ``LockboxError/interactionNotAllowed(_:)`` if the class of the new or the existing item is locked;
+    ///   ``LockboxError/classNotProven(_:)`` if the options name no class, and the store is locked, which then cannot prove who chose
+    ///   the item's; ``LockboxError/passcodeNotSet`` if the class needs a passcode;
     ///   ``LockboxError/encodingFailed(key:underlying:)``; ``LockboxError/valueTooLarge(size:limit:)`` over
     ///   ``ArchivedValue/maximumSize``; ``LockboxError/invalidAttribute(name:reason:)``;
     ///   ``LockboxError/invalidKey(reason:)`` for `nil`, if a method of Lockbox 2 has returned `nil` for the item although it
@@ -250,7 +251,8 @@ public struct Lockbox: Sendable {
         }
     }
 
-    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not affected.
+    /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not affected. An item that
+    /// another writer moves to another key of the prefix meanwhile is removed too.
     ///
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")

@@ -37,8 +37,13 @@ package struct AgeEncryptor {
     /// The first bytes of the file.
     package let header: [UInt8]
 
+    private let fileKey: WipedBytes
+    private let recipients: [UInt8]
     private var stream: AgeStream
     private var chunk: [UInt8] = []
+
+    /// How many recipients a file has at most. age has no limit.
+    package static let maximumRecipients = AgeHeader.maximumStanzas
 
     /// - Parameter recipients: One passphrase, or one or more public keys.
     package init(to recipients: [AgeRecipient]) throws(AgeError) {
@@ -46,10 +51,19 @@ package struct AgeEncryptor {
         var stanzas: [AgeStanza] = []
         for recipient in recipients { stanzas.append(try AgeStanza.wrapping(fileKey, to: recipient)) }
         precondition(!stanzas.isEmpty && (stanzas.count == 1 || stanzas.allSatisfy { $0.type != "scrypt" }))
-        let nonce = WipedBytes(random: 16).withBytes { Array($0) }
-        stream = AgeStream(fileKey, nonce)
-        header = AgeHeader(stanzas, fileKey: fileKey).bytes + nonce
+        self.init(fileKey, recipients: AgeHeader(stanzas, fileKey: fileKey).bytes)
     }
+
+    private init(_ fileKey: WipedBytes, recipients: [UInt8]) {
+        let nonce = WipedBytes(random: 16).withBytes { Array($0) }
+        self.fileKey = fileKey
+        self.recipients = recipients
+        stream = AgeStream(fileKey, nonce)
+        header = recipients + nonce
+    }
+
+    /// Makes another file for the same recipients, under another key of the stream. It does not cost scrypt again.
+    package func anew() -> AgeEncryptor { AgeEncryptor(fileKey, recipients: recipients) }
 
     package mutating func encrypt(_ bytes: [UInt8]) -> [UInt8] {
         var (rest, output) = (bytes[...], [UInt8]())
@@ -77,6 +91,9 @@ package struct AgeEncryptor {
 
 /// Reads a file, chunk by chunk. Each chunk is authentic; the file is whole if the last one is followed by nil.
 package struct AgeDecryptor {
+    /// Opens this file at once.
+    package let fileKey: AgeIdentity
+
     private var source: AgeSource
     private var stream: AgeStream
     private var isOver = false
@@ -101,6 +118,7 @@ package struct AgeDecryptor {
         }
         guard let fileKey = found else { throw AgeError.noMatch(types: types) }
         guard header.isAuthentic(fileKey) else { throw AgeError.headerNotAuthentic }
+        self.fileKey = .fileKey(fileKey)
         let nonce = try source.bytes(16)
         guard nonce.count == 16 else { throw AgeError.header("it is cut short") }
         stream = AgeStream(fileKey, nonce)

@@ -35,6 +35,7 @@ extension AgeStanza {
     /// Returns nil if it is for somebody else.
     func fileKey(_ identity: AgeIdentity) throws(AgeError) -> WipedBytes? {
         switch (identity, type) {
+        case (.fileKey(let key), _): return key
         case (.x25519(let privateKey), "X25519"):
             guard arguments.count == 1, let share = Base64.decode(arguments[0]), share.count == 32,
                 body.count == 32
@@ -111,6 +112,8 @@ struct AgeHeader {
     /// age's own limits.
     static let maximumLength = 16 << 20
     static let maximumStanza = 1 << 20
+    /// Our own: each stanza may cost a multiplication on the curve for each private key.
+    static let maximumStanzas = 1024
     private static let column = 64
 
     let stanzas: [AgeStanza]
@@ -162,6 +165,9 @@ struct AgeHeader {
                 )
                 if stanzas.isEmpty { throw AgeError.header("it has no recipient") }
                 return
+            }
+            if stanzas.count == Self.maximumStanzas {
+                throw AgeError.header("it has more than \(Self.maximumStanzas) recipients")
             }
             let words = Self.words(line)
             guard words.count >= 2, words[0] == "->", words.allSatisfy(Self.isWord) else {

@@ -8,17 +8,12 @@ package enum AgeRecipient: Sendable {
     case passphrase(WipedBytes, workFactor: Int = 18)
 }
 
-extension AgeRecipient {
-    /// The identity of this recipient, if whoever writes to it has that.
-    package var identity: AgeIdentity? {
-        if case .passphrase(let passphrase, _) = self { .passphrase(passphrase) } else { nil }
-    }
-}
-
 /// A key or passphrase that opens a file.
 package enum AgeIdentity: Sendable {
     case x25519(AgePrivateKey)
     case passphrase(WipedBytes, maximumWorkFactor: Int = 22)
+    /// What the others unwrap: see ``AgeDecryptor/fileKey``.
+    case fileKey(WipedBytes)
 }
 
 extension AgeIdentity {

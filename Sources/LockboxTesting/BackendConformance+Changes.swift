@@ -269,11 +269,13 @@ extension BackendConformance {
     static let verification = BackendConformance("verify counts every item and finds no problems") {
         subject in
         let backend = subject.backend
-        guard let empty = try LockboxError.ifSupported({ try backend.verify { _ in } }) else { return }
-        try subject.expect(
-            empty == VerifyReport(),
-            "verify(progress:) returned \(empty) for an empty backend"
-        )
+        do {
+            guard let empty = try LockboxError.ifSupported({ try backend.verify { _ in } }) else { return }
+            try subject.expect(
+                empty == VerifyReport(),
+                "verify(progress:) returned \(empty) for an empty backend"
+            )
+        } catch LockboxError.storeNotFound {}  // the first item makes it
         for number in 0..<3 {
             try subject.write(subject.item(subject.key("\(number)"), expires: Subject.now + 1))
         }

@@ -147,6 +147,53 @@ extension BackendConformance {
     }
 }
 
+/// Moves and copies beside other writers.
+extension BackendConformance {
+    static let oppositeMoves = BackendConformance("moves of one item in opposite directions lose nothing") {
+        subject in
+        let keys = [try subject.key("one"), try subject.key("two", prefix: "\(Subject.prefix).other")]
+        try subject.write(subject.item(keys[0]))
+        try concurrently(2) { thread in
+            for _ in 0..<100 {
+                let (old, new) = (keys[thread], keys[1 - thread])
+                // Refused where the other one has come first.
+                do { try subject.backend.move(old, to: new, policy: .replace, now: Subject.now) } catch {
+                    usleep(1000)
+                }
+            }
+        }
+        let found = try keys.filter { try subject.text($0) != nil }
+        try subject.expect(
+            !found.isEmpty,
+            "an item that two threads moved, each from where the other moved it to, is under neither key"
+        )
+    }
+
+    static let copying = BackendConformance("a copy has all attributes, and brings nothing back") { subject in
+        let (key, copy) = (try subject.key("key"), try subject.key("copy"))
+        let item = try subject.item(key, expires: Subject.now + 60)
+        try subject.write(item)
+        try subject.backend.copy(key, to: copy, policy: .addOnly, now: Subject.now)
+        try subject.expect(item, after: "a copy")
+        try subject.expect(item.renamed(to: copy), after: "a copy")
+        try subject.write(subject.item(key, "other"))
+        try subject.expectError(.duplicateItem(key: "copy"), from: "a copy with .addOnly to an existing item")
+        {
+            try subject.backend.copy(key, to: copy, policy: .addOnly, now: Subject.now)
+        }
+        try subject.backend.copy(key, to: copy, policy: .replace, now: Subject.now)
+        try subject.expect(copy, is: "other", after: "a copy with .replace")
+        for _ in 0..<60 {
+            try subject.write(subject.item(key))
+            try concurrently(2) { thread in
+                if thread == 0 { return try subject.backend.removeAll(prefix: Subject.prefix) }
+                try? subject.backend.copy(key, to: copy, policy: .replace, now: Subject.now)
+            }
+            try subject.expectKeys([], after: "removeAll(prefix:) beside a copy of an item with this prefix")
+        }
+    }
+}
+
 /// Updates, and other calls at the same time.
 extension BackendConformance {
     static let update = BackendConformance("an update creates, replaces or removes an item atomically") {

@@ -73,7 +73,7 @@ extension BackendConformance {
     /// All requirements.
     public static let all: [BackendConformance] = [
         absentIsNil, roundTrip, sizes, tooLarge, wholeItem, severalValues,
-        replaceKeepsCreated, addOnly, updateOnly, failedWrite, batch, moving,
+        replaceKeepsCreated, addOnly, updateOnly, failedWrite, batch, moving, oppositeMoves, copying,
         expiry, expiryDestroysNothing, policiesAndExpiry, removeExpired,
         removal, removeAll, keyEquality, oddKeys, prefixes, reservedPrefixes, lists,
         classes, changeOfClass, keepsWhatIsNotNamed, expiryBelongsToTheValue, changesOfAttributes, searchable,

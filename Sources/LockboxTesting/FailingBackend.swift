@@ -128,6 +128,12 @@ public final class FailingBackend: LockboxBackend {
         try wrapped.move(key, to: newKey, policy: policy, now: now)
     }
 
+    /// Passes the call on, unless ``Operation/read`` or ``Operation/write`` fails.
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try check(.read, .write)
+        try wrapped.copy(key, to: newKey, policy: policy, now: now)
+    }
+
     /// Passes the call on, unless ``Operation/read`` fails.
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
         try check(.read)

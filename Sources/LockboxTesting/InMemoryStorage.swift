@@ -63,6 +63,17 @@ public import LockboxCore
         for name in names { try body(name) }
     }
 
+    /// Calls a closure with all records of a namespace, as of one instant.
+    public func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) rethrows {
+        let found = state.withLock { $0.records.filter { $0.key.namespace == namespace } }
+        try body(found.map { (name: $0.name, record: $1.bytes.count > maximum ? nil : $1) })
+    }
+
     /// Returns the namespaces.
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 

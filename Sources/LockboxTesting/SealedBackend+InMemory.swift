@@ -10,6 +10,6 @@ extension SealedBackend {
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) -> SealedBackend {
-        SealedBackend(storage: InMemoryStorage(), deviceKey: deviceKey, requires: requirements)
+        SealedBackend(temporary: InMemoryStorage(), deviceKey: deviceKey, requires: requirements)
     }
 }

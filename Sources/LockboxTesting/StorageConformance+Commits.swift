@@ -9,7 +9,8 @@ extension StorageConformance {
         let (record, other) = (subject.record("record"), subject.record("other", in: nil))
         // One is before the record by name, and one after it: an engine may compare in that order.
         let last = subject.record("record", in: "other")
-        for name in [other, last] { try subject.put(name, subject.bytes()) }
+        let beside = subject.record("beside")
+        for name in [other, last, beside] { try subject.put(name, subject.bytes()) }
         let (first, second) = (subject.bytes(), subject.bytes())
         try subject.expect(
             subject.isCommitted([.put(record, first)], expecting: [record: .absent]),
@@ -23,6 +24,10 @@ extension StorageConformance {
             ("another record to be absent that exists", [record: revision, other: .absent]),
             ("an old revision of another record", [record: revision, other: otherRevision]),
             ("a record of another namespace to be absent that exists", [record: revision, last: .absent]),
+            (
+                "a record of its namespace, which it leaves alone, to be absent that exists",
+                [record: revision, beside: .absent]
+            ),
         ]
         for (what, expected) in wrong {
             for change in [RecordChange.put(record, second), .remove(record)] {
@@ -110,6 +115,29 @@ extension StorageConformance {
         let bytes = try subject.read(record)?.bytes ?? []
         let count = bytes.count == 18 ? Int(bytes[16]) + Int(bytes[17]) << 8 : -1
         try subject.expect(count == 200, "after 200 commits that each add one, the count is \(count)")
+    }
+
+    static let noWriteSkew = StorageConformance(
+        "of two commits that each change what the other expects, one succeeds"
+    ) { subject in
+        for namespace in ["namespace", "other"] {
+            let records = [subject.record("one"), subject.record("two", in: namespace)]
+            for _ in 0..<20 {
+                for record in records { try subject.put(record, subject.bytes()) }
+                let revisions = try records.map { try subject.read($0)?.revision ?? .absent }
+                try concurrently(2) { thread in
+                    _ = try subject.isCommitted(
+                        [.remove(records[thread])],
+                        expecting: [records[0]: revisions[0], records[1]: revisions[1]]
+                    )
+                }
+                let left = try subject.storage.read(records, maximum: 100)
+                try subject.expect(
+                    left.count == 1,
+                    "of two records, two commits that each remove one and expect the other left \(left.count)"
+                )
+            }
+        }
     }
 
     private static func increment(_ record: RecordName, _ subject: StorageSubject) throws {

@@ -77,7 +77,7 @@ import LockboxPlatform
         absent, roundTrip, limits, pages, copies, replacement, removal, namespaces, errors,
         expectations, severalChanges, revisions, restarts,
         locks, lockAfterAConflict, lockEndsWithItsOwner, lookUpsDoNotWait,
-        noLostUpdate, wholeRecords, listsAreComplete, listsBehindCommits, transactions,
+        noLostUpdate, noWriteSkew, wholeRecords, listsAreComplete, listsBehindCommits, transactions,
         cleanFindings, quarantine, notices, noticesEndFromWithin,
     ]
 

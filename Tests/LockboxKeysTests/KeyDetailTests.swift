@@ -135,7 +135,7 @@ import Lockbox
     @Test func theSameSecretMakesOtherKeysInEachSlot() throws {
         let backend = try backendWithCode()
         for _ in 0..<2 { try backend.addSlot(GivenSecret(), label: "") }
-        let slots = try backend.keyStore.slots
+        let slots = try backend.keyStore.own().keybag.slots
         #expect(slots.count == 3)
         #expect(Set(slots.map(\.id)).count == 3)
         #expect(Set(slots.map(\.salt)).count == 3, "guesses cannot be prepared")
@@ -281,31 +281,6 @@ import Lockbox
         expectError(.interactionNotAllowed) { try own.lockbox().unarchiveObject(String.self, forKey: "ak") }
     }
 
-    @Test(.needsKernelKeyring)
-    func aChangedEntryOfAGenerationIsNone() throws {
-        let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
-        let kernel = KernelKeyring()
-        defer { _ = try? kernel.remove(name) }
-        let seen = SeenGeneration(kernel: kernel, name: name)
-        let keyring = try Keybag.create(deviceKey: .random()).keyring()
-        let written = SeenGeneration.Seen(generation: 7, epoch: 3)
-        seen.write(written, keyring)
-        let entry = try #require(
-            kernel.serial(of: name).flatMap { kernel.read($0, maximum: 4096) { [UInt8]($0) } }
-        )
-        #expect(entry.count == 48)
-        func read(_ entry: [UInt8]) -> SeenGeneration.Seen? {
-            #expect(kernel.add(name, entry, seconds: 60))
-            return seen.read(keyring)
-        }
-        #expect(read(entry) == written, "the control")
-        for index in entry.indices {
-            var changed = entry
-            changed[index] ^= 1
-            #expect(read(changed) == nil, "byte \(index)")
-        }
-    }
-
     // MARK: Files
 
     @Test(arguments: [false, true]) func aBackupHasNoRecordOfTheStoresOwn(_ isReserved: Bool) throws {
@@ -315,7 +290,8 @@ import Lockbox
             modified: Date()
         )
         let path = Path.parent(of: store.directory) + "/backup"
-        var backup = try BackupEncryptor([.passphrase(WipedBytes("p".utf8), workFactor: 10)], path)
+        let age = try AgeEncryptor(to: [.passphrase(WipedBytes("p".utf8), workFactor: 10)])
+        var backup = BackupEncryptor(age)
         try overwrite(path, backup.begin(nil, Date()) + backup.encrypt(item) + backup.finish())
         let error = lockboxError {
             try store.backend().importBackup(from: path, with: .passphrase(.value("p")))

@@ -12,13 +12,13 @@ import Lockbox
     init() throws { store = try TestStore() }
 
     private func backend(_ requirements: StoreRequirements) -> EncryptedFileBackend {
-        store.backend(requires: requirements)
+        store.backend(requires: requirements, remembers: false)
     }
 
     /// Puts a store that the device key alone opens in the place of this one.
     private func plantStore() throws {
         try FileManager.default.removeItem(atPath: store.directory)
-        try store.lockbox().archiveObject("of the attacker", forKey: "ak")
+        try store.backend(remembers: false).lockbox().archiveObject("of the attacker", forKey: "ak")
     }
 
     @Test func aStoreWithoutAPasscodeIsRefused() throws {
@@ -40,7 +40,7 @@ import Lockbox
             #expect(try store.snapshot() == before)
         }
         #expect(throws: LockboxError.passcodeNotSet, "a passcode is given, and there is none") {
-            try store.backend().unlock(.value("1234"))
+            try store.backend(remembers: false).unlock(.value("1234"))
         }
     }
 
@@ -198,7 +198,7 @@ import Lockbox
         for offset in 0..<length {
             try overwrite(store.keybag, intact)
             try rewrite { $0[offset] ^= 1 }
-            let error = lockboxError { try store.backend().unlock(with: method) }
+            let error = lockboxError { try store.backend(remembers: false).unlock(with: method) }
             let expected: Set<LockboxError.Code> = [
                 .authenticationFailed, .corrupt, .wrongPasscode, .passcodeNotSet, .slotNotFound, .rolledBack,
             ]

@@ -82,11 +82,12 @@ import Lockbox
         func put(_ record: Record) throws {
             _ = records.commit([.put(keybag, record.bytes)], expecting: [:])
         }
-        for read in [
-            { try others.unarchiveObject(String.self, forKey: "k") },
-            { try others.attributes(forKey: "k").map { _ in "v" } },
-            { try others.unarchiveObject(String.self, forKey: "absent") ?? "v" },
-        ] {
+        // An item that former keys open costs another look at the keybag.
+        for (cost, read) in [
+            (2, { try others.unarchiveObject(String.self, forKey: "k") }),
+            (2, { try others.attributes(forKey: "k").map { _ in "v" } }),
+            (1, { try others.unarchiveObject(String.self, forKey: "absent") ?? "v" }),
+        ] as [(Int, () throws -> String?)] {
             #expect(try read() == "v")
             let old = try record()
             try one.setPasscode(.value("1234"), strength: .interactive, resealing: false)
@@ -95,7 +96,7 @@ import Lockbox
             #expect(try other.keyStore.opened?.keybag.generation == one.keyStore.current().keybag.generation)
             let before = storage.calls.withLock { $0 }
             #expect(try read() == "v")
-            #expect(storage.calls.withLock { $0 } == before + 1)
+            #expect(storage.calls.withLock { $0 } == before + cost)
             let new = try record()
             try put(old)
             expectError(.rolledBack) { try read() }

@@ -67,5 +67,49 @@ import Lockbox
         let moving = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
         expectError(.conflict) { try moving.moveObject(forKey: "k", toKey: "new") }
         #expect(try lockbox.unarchiveObject(forKey: "k") == "newer")
+        #expect(try lockbox.allKeys() == ["k"], "what was read of it is taken back")
+    }
+
+    /// It may be the other half of a move in the opposite direction.
+    @Test(arguments: WritePolicy.allCases) func anEqualItemStopsAMoveInTwoSteps(_ policy: WritePolicy) throws
+    {
+        let lockbox = try Lockbox(keyPrefix: TestStore.prefix, backend: SmallBackend())
+        try lockbox.archiveObject("v", forKey: "a")
+        try lockbox.copyObject(forKey: "a", toKey: "b")
+        expectError(.duplicateItem) { try lockbox.moveObject(forKey: "b", toKey: "a", policy: policy) }
+        #expect(try Set(lockbox.allKeys()) == ["a", "b"])
+    }
+
+    /// Another thread comes between the two steps of a copy.
+    @Test(arguments: [nil, "newer"], [nil, "before"])
+    func aCopyInTwoStepsIsOfWhatIsThere(_ change: String?, _ before: String?) throws {
+        var backend = HookedBackend()
+        let (lockbox, isDone) = (
+            try Lockbox(keyPrefix: TestStore.prefix, backend: backend.wrapped), Protected(false)
+        )
+        try lockbox.archiveObject("old", forKey: "k")
+        try lockbox.archiveObject(before, forKey: "copy")
+        backend.afterUpdating = {
+            guard isDone.raise() else { return }
+            #expect(throws: Never.self) { try lockbox.archiveObject(change, forKey: "k") }
+        }
+        let copying = try Lockbox(keyPrefix: TestStore.prefix, backend: backend)
+        let error = lockboxError { try copying.copyObject(forKey: "k", toKey: "copy", policy: .replace) }
+        #expect(error?.code == (change == nil ? .itemNotFound : nil))
+        #expect(try lockbox.unarchiveObject(forKey: "copy") == change ?? before)
+    }
+
+    /// Another thread moves an item out of the way of its removal.
+    @Test func aRemovalOfAllItemsMissesNoneThatMoves() throws {
+        let isDone = Protected(false)
+        let backend = SmallBackend { other in
+            guard isDone.raise() else { return }
+            #expect(throws: Never.self) {
+                try Lockbox(keyPrefix: TestStore.prefix, backend: other).moveObject(forKey: "a", toKey: "b")
+            }
+        }
+        try Lockbox(keyPrefix: TestStore.prefix, backend: backend.wrapped).archiveObject("v", forKey: "a")
+        try backend.removeAll(prefix: TestStore.prefix)
+        #expect(backend.wrapped.prefixes().isEmpty)
     }
 }

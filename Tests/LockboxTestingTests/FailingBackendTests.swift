@@ -104,7 +104,7 @@ import Lockbox
         #expect(try lockbox.allKeys() == [], "removing needs no room")
     }
 
-    /// As on a store, where both read the item.
+    /// On a store, both read the item.
     @Test func aLockedItemIsNeitherUpdatedNorMoved() throws {
         let backend = FailingBackend(wrapped)
         let lockbox = try Lockbox(keyPrefix: "p", backend: backend)

@@ -27,6 +27,8 @@ final class TestProcess {
         try process.run()
     }
 
+    var processIdentifier: Int32 { process.processIdentifier }
+
     /// Waits until the process has written something.
     func waitForOutput() { _ = output.fileHandleForReading.availableData }
 

@@ -195,7 +195,7 @@ static uint8_t *open_metadata(floor_store *s, uint8_t *record, size_t n, const u
     return memcmp(found, id, 32) ? NULL : text;
 }
 
-enum { TEMPORARY = 8 + 1 + NAME + 32 };
+enum { TEMPORARY = 8 + 32 + 1 };
 
 // Seals an item and writes it to a new file in `tmp`, which stays open. Its descriptor, or -1.
 static int create(floor_store *s, const uint8_t id[32], const char *prefix, const char *key, double created, const uint8_t *value, size_t length, int format, char temporary[TEMPORARY]) {
@@ -234,9 +234,9 @@ static int create(floor_store *s, const uint8_t id[32], const char *prefix, cons
     memcpy(v + VALUE_HEADER, value, length);
     seal(record, macs + 2 * MAC, n, context, 53, s->keys.key[1], "lockbox.value.v1");
 
-    uint64_t random;
-    randombytes_buf(&random, sizeof random);
-    snprintf(temporary, TEMPORARY, "%s.%llx", s->scope_name, (unsigned long long)random);
+    uint64_t random[2];
+    randombytes_buf(random, sizeof random);
+    snprintf(temporary, TEMPORARY, "lockbox-%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
     int fd = openat(s->tmp, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 && (fchmod(fd, 0600) || write(fd, record, n) != (ssize_t)n)) {
         close(fd);

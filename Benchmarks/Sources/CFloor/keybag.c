@@ -5,8 +5,9 @@
 #include <ctype.h>
 #include <sodium.h>
 
-enum { HEADER = 64, AUTHENTICATED = 32, FIXED = 48, ENTRY = 8, LEFTOVER = 24, SLOT = 64, GRANT = 32 + BOX + crypto_box_SEALBYTES + KEY };
-enum { MAX_KEYS = 256, MAX_SLOTS = 32, MAX_LEFTOVERS = 16384, LINEAGE = 4 };
+enum { HEADER = 64, AUTHENTICATED = 32, FIXED = 76, ENTRY = 8, SLOT = 68, GRANT = 32 + BOX + crypto_box_SEALBYTES + KEY };
+enum { MAX_KEYS = 256, MAX_SLOTS = 32, MAX_FORMER = 32, SEEDS = 2 };
+enum { PUBLIC = crypto_sign_PUBLICKEYBYTES, SIGNATURE = crypto_sign_BYTES, CERTIFICATE = PUBLIC + SIGNATURE };
 
 struct slot {
     const uint8_t *id, *salt, *grants, *parameters;
@@ -16,7 +17,7 @@ struct slot {
 
 // Of the plaintext of the keybag's box.
 struct bag {
-    const uint8_t *header, *text, *entries;
+    const uint8_t *header, *text, *entries, *owner;
     uint8_t *vault[3];  // of levels 1 and 2
     size_t length, at, slots, count, grants, vault_length[3];
     uint8_t vault_data[3][32];
@@ -57,7 +58,7 @@ static int read_entries(struct bag *bag) {
 
 static int read_slot(struct bag *bag, struct slot *slot) {
     const uint8_t *p = take(bag, SLOT);
-    if (!p || p[16] < 1 || p[16] > 5 || p[17] < 1 || p[17] > 2 || p[18] || p[19]) return -1;
+    if (!p || !get32(p + 64) || p[16] < 1 || p[16] > 5 || p[17] < 1 || p[17] > 2 || p[18] || p[19]) return -1;
     if (p[16] <= 2 && p[17] == 2) return -1;  // a passcode or a recovery code opens everything
     size_t label = get16(p + 20);
     *slot = (struct slot){.id = p, .salt = p + 32, .kind = p[16], .levels = p[17] == 1 ? 2 : 1, .parameters_length = get16(p + 22)};
@@ -65,6 +66,40 @@ static int read_slot(struct bag *bag, struct slot *slot) {
     bag->grants += slot->levels;
     slot->grants = take(bag, GRANT * slot->levels);
     return slot->grants && take(bag, label) && (slot->parameters = take(bag, slot->parameters_length)) ? 0 : -1;
+}
+
+// `issuer` states that `subject` is the owner's key, too.
+static int certifies(const uint8_t certificate[CERTIFICATE], const uint8_t subject[PUBLIC], const uint8_t store[16]) {
+    uint8_t message[16 + 16 + 2 * PUBLIC];
+    memcpy(message, "lockbox.owner.c1", 16);
+    memcpy(message + 16, store, 16);
+    memcpy(message + 32, certificate, PUBLIC);
+    memcpy(message + 32 + PUBLIC, subject, PUBLIC);
+    return !crypto_sign_verify_detached(certificate + PUBLIC, message, sizeof message, certificate);
+}
+
+// The epoch of the last revocation, the root key's certificate, the owner's key, and those of its predecessors. A reader that opens level
+// 1 would only have to check the signature; this one checks all that it can.
+static int read_owner(struct bag *bag, const uint8_t store[16]) {
+    const uint8_t *fixed = take(bag, 8 + CERTIFICATE + PUBLIC), *former;
+    if (!fixed || get32(fixed + 4) > MAX_FORMER || !(former = take(bag, (size_t)CERTIFICATE * get32(fixed + 4)))) return -1;
+    const uint8_t *owner = bag->owner = fixed + 8 + CERTIFICATE;
+    if (!certifies(fixed + 8, owner, store)) return -1;
+    for (size_t i = 0, n = get32(fixed + 4); i < n; i++)
+        if (!certifies(former + CERTIFICATE * i, i + 1 < n ? former + CERTIFICATE * (i + 1) : owner, store)) return -1;
+    return 0;
+}
+
+// The signature of the header, with the device check, and of all plaintext before it.
+static int read_signature(struct bag *bag) {
+    uint8_t message[16 + crypto_generichash_BYTES_MAX] = "lockbox.owner.b1";
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, NULL, 0, crypto_generichash_BYTES_MAX);
+    crypto_generichash_update(&state, bag->header, HEADER);
+    crypto_generichash_update(&state, bag->text, bag->at);
+    crypto_generichash_final(&state, message + 16, crypto_generichash_BYTES_MAX);
+    const uint8_t *signature = take(bag, SIGNATURE);
+    return !signature || crypto_sign_verify_detached(signature, message, sizeof message, bag->owner) ? -1 : 0;
 }
 
 // Each vault authenticates the header and everything before it.
@@ -92,9 +127,8 @@ static int read_bag(struct bag *bag, struct keys *keys, uint8_t unlock_key[KEY])
     bag->slots = get16(fixed + 4);
     bag->count = get16(fixed + 6);
     memcpy(unlock_key, fixed + 8, KEY);
-    // Only items of the current epoch are read here, so what older keys may open does not matter.
-    size_t leftovers = get32(fixed + 44);
-    if (get32(fixed + 40) >= keys->epoch || leftovers > MAX_LEFTOVERS) return -1;
+    // Only items of the current epoch are read here, so the manifest of older ones does not matter.
+    if (get32(fixed + 40) >= keys->epoch) return -1;
     // With slots, the first epoch that had some stands in the place of the unlock key.
     if (bag->slots && (!get32(unlock_key) || !sodium_is_zero(unlock_key + 4, KEY - 4))) return -1;
     if (bag->slots > MAX_SLOTS || bag->count > MAX_KEYS || read_entries(bag)) return -1;
@@ -103,10 +137,9 @@ static int read_bag(struct bag *bag, struct keys *keys, uint8_t unlock_key[KEY])
             if (!(key = take(bag, KEY))) return -1;
             keep(keys, entry(bag, i), key);
         }
-    if (!take(bag, LEFTOVER * leftovers)) return -1;
     for (size_t i = 0; i < bag->slots; i++)
         if (read_slot(bag, &bag->slot[i])) return -1;
-    return read_vault(bag, 2, 0) || read_vault(bag, 1, 1 + LINEAGE + bag->grants) || bag->at != bag->length ? -1 : 0;
+    return read_owner(bag, keys->id) || read_vault(bag, 2, 0) || read_vault(bag, 1, 1 + SEEDS + bag->grants) || read_signature(bag) || bag->at != bag->length ? -1 : 0;
 }
 
 // MARK: Slots
@@ -190,8 +223,8 @@ static int open_vault(struct bag *bag, int level, uint8_t unlock_key[KEY], struc
     uint8_t *text = open_box(bag->vault[level], bag->vault_length[level], bag->vault_data[level], 32, keys->id, 16, unlock_key,
                              level == 1 ? "lockbox.whole.v1" : "lockbox.first.v1");
     if (!text) return -1;
-    // The vault of level 1 begins with the unlock key of level 2, the lineage, and the keys that authenticate the grants.
-    uint8_t *key = text + (level == 1 ? KEY * (1 + LINEAGE + bag->grants) : 0);
+    // The vault of level 1 begins with the unlock key of level 2, two seeds, and the keys that authenticate the grants.
+    uint8_t *key = text + (level == 1 ? KEY * (1 + SEEDS + bag->grants) : 0);
     for (size_t i = 0; i < bag->count; i++)
         if (entry(bag, i)[1] == level) {
             keep(keys, entry(bag, i), key);
@@ -205,7 +238,7 @@ int keybag_open(struct keys *keys, uint8_t *record, size_t n, const uint8_t *dev
     uint8_t check[32], unlock_key[KEY];
     struct bag bag = {.header = record};
     if (device_length < 8 || memcmp(device, "LBXD\1\2", 6) || device[6] < 1 || device[6] > 2 || device[7]
-        || device_length != 8 + (size_t)KEY * device[6] || n < HEADER + BOX || memcmp(record, "LBXK\1\3\0\0", 8)) return -1;
+        || device_length != 8 + (size_t)KEY * device[6] || n < HEADER + BOX || memcmp(record, "LBXK\1\4\0\0", 8)) return -1;
     memcpy(keys->id, record + 16, 16);
     for (size_t i = 0; i < device[6] && !bag.text; i++) {
         const uint8_t *key = device + 8 + KEY * i;

@@ -60,7 +60,7 @@ static inline int is_ignored(int number) {
 }
 
 static inline void ignore_signals(int ignores) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ};
     static void (*before[sizeof signals / sizeof *signals])(int);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         if (ignores) before[i] = signal(signals[i], SIG_IGN);

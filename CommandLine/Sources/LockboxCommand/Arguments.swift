@@ -42,7 +42,7 @@ enum RawArguments {
 
     /// The parser takes the last one without a word, which may be another store or prefix than meant.
     private static func checkStoreOptions(_ words: ArraySlice<String>) throws {
-        let takesPrefixes = ["list", "ls", "exec"].contains(words.dropFirst().first)
+        let takesPrefixes = ["list", "ls"].contains(words.dropFirst().first)
         for option in ["--directory", "--store", "--passcode-file"] + (takesPrefixes ? [] : ["--prefix"]) {
             let given = words.count { $0 == option || $0.hasPrefix("\(option)=") }
             if given > 1 { throw Failure(.usage, "\(option) was given \(given) times. Give it once.") }

@@ -60,7 +60,7 @@ enum Keys {
             deviceKeyFiles: values(of: "--device-key-file", words),
             deviceKeyCredentials: values(of: "--device-key-credential", words)
         )
-        return try choice.store(checksPasscode: false)
+        return try choice.store(for: .any)
     }
 
     private static func values(of option: String, _ words: [String]) -> [String] {

@@ -26,7 +26,7 @@ import ArgumentParser
                 name: "The store:",
                 subcommands: [
                     PasscodeCommand.self, UnlockCommand.self, LockCommand.self, StatusCommand.self,
-                    SlotsCommand.self, ExportCommand.self, ImportCommand.self, BackupKeyCommand.self,
+                    SlotsCommand.self, ExportCommand.self, ImportCommand.self,
                     RotateCommand.self, VerifyCommand.self, QuarantineCommand.self,
                     AcceptRestoredCommand.self,
                 ]
@@ -91,13 +91,13 @@ import ArgumentParser
 
     private static func leave(with failure: Failure) -> Never {
         let name = Terminal.isColored(STDERR_FILENO) ? "\u{1B}[31mlockbox:\u{1B}[0m" : "lockbox:"
-        Output.note("\(name) \(failure.message.onOneLine)")
+        Output.status("\(name) \(failure.message.onOneLine)\n")
         endProcess(failure.status.rawValue)
     }
 
     /// Whether this is a request for help, the version or a completion script.
     private static func answer(_ text: String) -> Never {
-        do { try Output.line(Keys.completed(StoreHelp.shortened(text))) } catch {
+        do { try Output.bytes(Data("\(Keys.completed(StoreHelp.shortened(text)))\n".utf8)) } catch {
             leave(with: Failure(error))
         }
         endProcess(ExitStatus.done.rawValue)

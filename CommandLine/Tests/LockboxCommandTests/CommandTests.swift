@@ -21,7 +21,8 @@ import Testing
 
     @Test func theBeginningMustBeOfOneSlotOnly() throws {
         func slot(_ id: String) throws -> UnlockSlot {
-            let json = #"{"id": "\#(id)", "kind": 3, "label": "", "created": 0, "opensAllClasses": true}"#
+            let json =
+                #"{"id": "\#(id)", "kind": 3, "label": "", "created": 0, "opensAllClasses": true, "isOlderThanRevocation": false}"#
             return try JSONDecoder().decode(UnlockSlot.self, from: Data(json.utf8))
         }
         let all = [try slot("abcd1"), try slot("abcd2"), try slot("ffff")]
@@ -44,7 +45,10 @@ import Testing
             .decodingFailed(key: "k", type: "String", underlying: CancellationError()),
             "Use --json to print it"
         ),
-        (.wrongPasscode, "The passcode is wrong. Check it and try again, or use a recovery code"),
+        (
+            .wrongPasscode,
+            "If you are sure of it, the keybag may be forged: compare it with a copy of the store before you use a recovery code"
+        ),
         (.missingKeyPrefix, "Use --prefix."),
         (.notEnoughMemory(bytes: 7), "run `lockbox passcode change --strength interactive`"),
         (.typeMismatch(key: "k", stored: .lockbox2, type: "String"), "Use `lockbox get`"),

@@ -98,6 +98,21 @@ final class JSONFileBackend: LockboxBackend {
 
     /// In one step.
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try put(key, under: newKey, policy: policy, now: now) { $0[key] = nil }
+    }
+
+    /// In one step.
+    func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try put(key, under: newKey, policy: policy, now: now) { _ in }
+    }
+
+    private func put(
+        _ key: ItemKey,
+        under newKey: ItemKey,
+        policy: WritePolicy,
+        now: Date,
+        _ finish: (inout [ItemKey: Row]) -> Void
+    ) throws {
         try change([key, newKey]) { rows in
             guard let item = try rows[key]?.item(key, at: now) else {
                 throw LockboxError.itemNotFound(key: key.key)
@@ -105,7 +120,7 @@ final class JSONFileBackend: LockboxBackend {
             if key == newKey { return }
             try policy.check(key: newKey.key, exists: rows[newKey]?.item(newKey, at: now) != nil)
             rows[newKey] = try row(item.renamed(to: newKey))
-            rows[key] = nil
+            finish(&rows)
         }
     }
 

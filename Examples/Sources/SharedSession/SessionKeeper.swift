@@ -17,11 +17,10 @@ enum SessionError: Error {
 }
 
 /// The sessions of all users, which the instances of a service share. For each session there is one refresh at a time.
-actor SessionKeeper {
+struct SessionKeeper: Sendable {
     private let lockbox: Lockbox
     private let issuer: Issuer
     private let limits: Lockbox.RefreshLimits
-    private var calls = 0
 
     /// - Parameter patience: How long an instance may be silent that has begun a refresh.
     init(_ lockbox: Lockbox, _ issuer: Issuer, patience: Duration = .seconds(30)) {
@@ -35,8 +34,6 @@ actor SessionKeeper {
 
     /// Returns an access token that is valid for some time yet.
     func accessToken(of user: String) async throws -> String {
-        calls += 1
-        defer { calls -= 1 }
         let session = try await lockbox.refreshed(
             user,
             as: Session.self,
@@ -54,10 +51,5 @@ actor SessionKeeper {
         }
         guard let session else { throw SessionError.loggedOut }
         return session.accessToken
-    }
-
-    /// Before the process ends.
-    func finishRefreshes() async {
-        while calls > 0 { try? await Task.sleep(for: .milliseconds(10)) }
     }
 }

@@ -63,7 +63,7 @@ import Foundation
 
     var signal: Int32 = 0
     sigwait(&signals, &signal)
-    await sessions.finishRefreshes()
+    await Lockbox.endRefreshes()
 #else
     FileHandle.standardError.write(Data("SharedSession needs --traits Etcd.\n".utf8))
     exit(69)

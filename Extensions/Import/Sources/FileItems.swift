@@ -41,6 +41,8 @@ struct FileItems: SourceItems {
         return try reading { SourceItem(.typed(try file.value(forName: key))) }
     }
 
+    func checkRemoval() throws { try read()?.checkReplacement() }
+
     /// Works on the file's current contents, so that other programs' changes are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
         guard let (current, entries) = try Self.current(read, format) else { return [] }

@@ -188,6 +188,44 @@ import Testing
         #expect(try text(path) == "A=1\n")
     }
 
+    /// Otherwise its items would be in both places, and the error would say nothing of that.
+    @Test func ofAFileThatCannotBeReplacedNothingIsStored() throws {
+        let path = try file("app.env", "A=1\n".utf8)
+        let calls = SystemCalls { $0 == .chmod ? .failure(EPERM) : nil }
+        let source = MigrationSource { _ in
+            try FileItems(format: .environment(.common)) { () throws(LockboxError) in
+                try ReplaceableFile(path, calls)
+            }
+        }
+        expectError(.storageFailure) { try lockbox.migrate(Migration("m", from: source, .string("A"))) }
+        #expect(try lockbox.allKeys().isEmpty && text(path) == "A=1\n")
+        let names = try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path))
+        #expect(names.filter { $0.hasPrefix("app.env") } == ["app.env"])
+        let kept = Migration("m", from: source, .string("A"), keepsOldItems: true)
+        #expect(try lockbox.migrate(kept).isComplete)
+    }
+
+    /// The owner of a link chooses what is read and replaced.
+    @Test(.enabled(if: geteuid() == 0, "root alone can make links of other users"))
+    func anotherUsersLinkIsNotFollowed() throws {
+        let path = try file("real.env", "A=1\n".utf8)
+        let folder = Path.parent(of: path)
+        for (link, target, file) in [("link", "real.env", "link"), ("folder", ".", "folder/real.env")] {
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(folder)/\(link)",
+                withDestinationPath: target
+            )
+            let source = MigrationSource.environmentFile(at: "\(folder)/\(file)")
+            #expect(try source.keys(for: lockbox) == ["A"])
+            #expect(lchown("\(folder)/\(link)", 65534, 65534) == 0)
+            expectError(.unsafePermissions) { try source.keys(for: lockbox) }
+            // To a file of that user's.
+            #expect(lchown(path, 65534, 65534) == 0)
+            #expect(try source.keys(for: lockbox) == ["A"])
+            #expect(lchown(path, 0, 0) == 0)
+        }
+    }
+
     @Test func whatOthersChangeMeanwhileStays() throws {
         let path = try file("app.env", "A=1\nB=2\n".utf8)
         let source = try FileItems(path: path, format: .environment(.common))

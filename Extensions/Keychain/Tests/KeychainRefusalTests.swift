@@ -59,25 +59,70 @@ import Testing
 
     @Test(
         arguments: [
-            ("desc", .text("kind"), "kSecAttrDescription"), ("gena", .data(Data([1])), "kSecAttrGeneric"),
-            ("crtr", .int(7), "kSecAttrCreator"), ("type", .int(7), "kSecAttrType"),
-            ("invi", .bool(true), "kSecAttrIsInvisible"), ("nega", .bool(true), "kSecAttrIsNegative"),
-        ] as [(String, KeychainValue, String)]
+            ("desc", .text("kind"), "kSecAttrDescription", "kind"),
+            ("gena", .data(Data("id".utf8)), "kSecAttrGeneric", "id"),
+            ("gena", .data(Data([0xFF])), "kSecAttrGeneric base64", "/w=="),
+            ("crtr", .int(7), "kSecAttrCreator", "7"), ("type", .int(7), "kSecAttrType", "7"),
+            ("invi", .bool(true), "kSecAttrIsInvisible", "1"),
+            ("nega", .bool(true), "kSecAttrIsNegative", "1"),
+        ] as [(String, KeychainValue, String, String)]
     )
-    func whatHasNoPlaceStays(_ attribute: String, _ value: KeychainValue, _ name: String) throws {
+    func whatHasNoPlaceBecomesSearchable(
+        _ attribute: String,
+        _ value: KeychainValue,
+        _ name: String,
+        _ text: String
+    ) throws {
         add("a", "v", [attribute: value])
         add("b", "v", ["desc": .text(""), "invi": .bool(false), "type": .int(0)])
-        let migration = Migration(
-            "m",
-            from: .keychain(service: "com.example.app", calls: keychain),
-            .string("a"),
-            .string("b")
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        let report = try lockbox.migrate(Migration("m", from: source, .string("a"), .string("b")))
+        #expect(report.isComplete && count == 0)
+        #expect(try lockbox.attributes(forKey: "a")?.searchable == [name: text])
+        #expect(try lockbox.attributes(forKey: "b")?.searchable == [:])
+    }
+
+    @Test func whatIsTooLongForThatStays() throws {
+        add("a", "v", ["gena": .data(Data(repeating: 7, count: 4097))])
+        let source = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        let report = try lockbox.migrate(Migration("m", from: source, .string("a")))
+        #expect(report.refused["a"]?.description.contains("the limit is 4096") == true && count == 1)
+    }
+
+    /// Apple's KeychainItemWrapper.m, `initWithIdentifier:accessGroup:` and `resetKeychainItem`: the identifier is in
+    /// kSecAttrGeneric, and there is no service. SwiftKeychainWrapper's `setupKeychainQueryDictionary(forKey:…)` has the key as
+    /// bytes in both.
+    @Test func itemsOfWrappersThatAlwaysSetGeneric() throws {
+        let item: Attributes = [
+            "class": .text("genp"), "gena": .text("Password"), "acct": .text("alice"), "labl": .text(""),
+            "desc": .text(""), "v_Data": .data(Data("hunter2".utf8)),
+        ]
+        #expect(keychain.add(item) == 0)
+        add("", "s3cret", ["gena": .data(Data("token".utf8)), "acct": .data(Data("token".utf8))])
+        let wrapper = MigrationSource.keychain(service: "", calls: keychain)
+        #expect(try wrapper.keys(for: lockbox) == ["alice"])
+        #expect(try lockbox.migrate(Migration("1", from: wrapper, .string("alice"))).isComplete)
+        #expect(try lockbox.list(matching: ["kSecAttrGeneric": "Password"]).items.keys.sorted() == ["alice"])
+        let swift = MigrationSource.keychain(service: "com.example.app", calls: keychain)
+        #expect(try lockbox.migrate(Migration("2", from: swift, .string("token"))).isComplete)
+        #expect(try lockbox.unarchiveObject(forKey: "token") == "s3cret")
+        #expect(
+            keychain.copyMatching(["class": .text("genp"), "r_Attributes": .bool(true)]).status == -25300
         )
-        let report = try lockbox.migrate(migration)
-        #expect(report.refused.keys.sorted() == ["a"])
-        #expect(report.refused["a"]?.description.contains(name) == true)
-        #expect(count == 1)
-        #expect(try lockbox.allKeys() == ["b"])
+    }
+
+    /// Lockbox's internet passwords have places for both.
+    @Test func thePathAndTheRealmOfAnInternetPasswordStay() throws {
+        let item: Attributes = [
+            "class": .text("inet"), "srvr": .text("example.com"), "acct": .text("alice"),
+            "path": .text("repo"),
+            "sdmn": .text("realm"), "v_Data": .data(Data("hunter2".utf8)),
+        ]
+        #expect(keychain.add(item) == 0)
+        let source = MigrationSource.keychain(server: "example.com", calls: keychain)
+        #expect(try lockbox.migrate(Migration("m", from: source, .string("alice"))).isComplete)
+        let password = try lockbox.attributes(forKey: "alice").flatMap(InternetPassword.init)
+        #expect(password?.path == "repo" && password?.securityDomain == "realm")
     }
 
     @Test func accountsThatAreNoTextAreNamed() throws {

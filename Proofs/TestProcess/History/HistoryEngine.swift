@@ -90,7 +90,7 @@ struct SealedHistoryEngine: HistoryEngine {
     var items: any LockboxBackend { backend }
 
     func rotate(pause: () -> Void) throws {
-        let unreadable = try backend.rotateKeys { _ in pause() }.unreadableItems
+        let unreadable = try ifMade([]) { try backend.rotateKeys { _ in pause() }.unreadableItems }
         if let item = unreadable.first(where: { !$0.error.isOfCluster }) {
             throw HistoryOutcome.unreadable("\(item.location): \(item.error)")
         }
@@ -110,7 +110,14 @@ struct SealedHistoryEngine: HistoryEngine {
     func lock() throws { try backend.lock() }
 
     func export(to path: String) throws -> (items: [StoredItem], leftOut: [ItemKey]) {
-        let report = try backend.exportBackup(to: path, for: .passphrase(passphrase, workFactor: 10))
+        let report = try ifMade(nil) {
+            try backend.exportBackup(
+                to: path,
+                for: .passphrase(passphrase, workFactor: 10),
+                allowsEmpty: true
+            )
+        }
+        guard let report else { return ([], []) }
         let identity = try passphrase.withBytes { AgeIdentity.passphrase(WipedBytes($0)) }
         var items: [StoredItem] = []
         var reader = try BackupReader(path, [identity], SystemCalls())
@@ -120,13 +127,20 @@ struct SealedHistoryEngine: HistoryEngine {
     }
 
     func importBackup(from path: String, existing: ExistingItemPolicy) throws -> [ItemKey] {
-        try backend.importBackup(from: path, with: .passphrase(passphrase), existing: existing).keptKeys
+        let secret = BackupSecret.passphrase(passphrase)
+        return try backend.importBackup(from: path, with: secret, existing: existing, isTrusted: true)
+            .keptKeys
     }
 
     func findings() throws -> [String] {
-        try backend.verify().findings.filter { ![.leftover, .interrupted].contains($0.kind) }.map {
-            "\($0.location): \($0.reason)"
-        }
+        try ifMade([]) { try backend.verify().findings }.filter {
+            ![.leftover, .interrupted].contains($0.kind)
+        }.map { "\($0.location): \($0.reason)" }
+    }
+
+    /// Before anything is stored there is no store.
+    private func ifMade<Result>(_ none: Result, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch LockboxError.storeNotFound { return none }
     }
 }
 

@@ -63,25 +63,23 @@ private struct WatchedItems: WrappingBackend {
     }
 
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        guard let engine = wrapped as? any MovingInOneStep else {
+        guard let engine = wrapped as? SealedBackend else {
             return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
         }
-        try engine.move(key, to: newKey, policy: policy, now: now, willMove: note)
+        try engine.put(key, under: newKey, policy: policy, now: now, willPut: note) {
+            .replace($0, with: nil)
+        }
+    }
+
+    func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        guard let engine = wrapped as? SealedBackend else {
+            try note(wrapped.item(for: key, now: now))
+            return try wrapped.copy(key, to: newKey, policy: policy, now: now)
+        }
+        try engine.put(key, under: newKey, policy: policy, now: now, willPut: note) { .keep($0) }
     }
 
     private func note(_ item: StoredItem?) throws {
         saw(try item.map { "\(try HistoryState($0))" } ?? "absent")
     }
 }
-
-private protocol MovingInOneStep {
-    func move(
-        _ key: ItemKey,
-        to newKey: ItemKey,
-        policy: WritePolicy,
-        now: Date,
-        willMove: (StoredItem?) throws -> Void
-    ) throws
-}
-
-extension SealedBackend: MovingInOneStep {}

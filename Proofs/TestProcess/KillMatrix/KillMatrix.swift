@@ -69,14 +69,13 @@ struct Folder {
     var store: String { "\(path)/store" }
     var backup: String { "\(path)/backup" }
 
-    /// Like a process that has just started. The kernel takes all copies of a folder for one store, so each has a memory of its
-    /// own there.
+    /// Like a process that has just started. All copies of a folder are one store, so each has a memory of its own.
     func backend(_ calls: SystemCalls = SystemCalls(), deviceKey: DeviceKeySource = killableSource)
         -> EncryptedFileBackend
     {
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: "lockbox:generations:\(store)")
+        let memory = StoreMemory("\(path)/state/known-stores", of: store)
         let storage = FileStorage(StoreLocation(store), calls: calls)
-        return EncryptedFileBackend(KeyStore(storage: storage, deviceKey: deviceKey, seen: seen))
+        return EncryptedFileBackend(KeyStore(storage: storage, deviceKey: deviceKey, memory: memory))
     }
 
     /// The store, opened by the only one of `passcodes` that opens it; nil stands for a store without one.
@@ -97,10 +96,15 @@ struct Folder {
         return opened[0]
     }
 
-    /// The leftovers of a killed writer are gone after the next write.
+    /// The leftovers of a killed writer are gone after the next write, once they are old.
     func requireCleanAfterNextWrite() throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: "\(store)/tmp") {
+            let old = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -2 * 24 * 60 * 60)]
+            try FileManager.default.setAttributes(old, ofItemAtPath: "\(store)/tmp/\(name)")
+        }
         let item = try fixture("next", prefixes[0], .always)
-        try backend().write(item, policy: .addOnly)
+        // The first of them may have to make the store.
+        for _ in 0..<2 { try backend().write(item, policy: .replace) }
         let left = try FileManager.default.contentsOfDirectory(atPath: "\(store)/tmp")
         try require(left.isEmpty, "after the next write there is \(left) in tmp")
         try backend().remove(item.key)
@@ -181,6 +185,7 @@ extension EncryptedFileBackend {
     }
 
     func requireIntact(but unreadable: Set<String> = []) throws {
+        if try status() == nil { return }
         let findings = try verify().findings.filter { ![.leftover, .interrupted].contains($0.kind) }
         let others = findings.filter { $0.kind != .damaged || !unreadable.contains($0.location) }
         try require(others.isEmpty, "\(others)")

@@ -251,7 +251,7 @@ extension Folder {
     let isOld = try Data(contentsOf: URL(fileURLWithPath: folder.backup)) == earlierBackup
     var isKept = false
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
-    where name.hasPrefix("backup.") {
+    where name == "backup~" || name.hasPrefix("backup.") {
         let path = "\(folder.path)/\(name)"
         if try Data(contentsOf: URL(fileURLWithPath: path)) == earlierBackup {
             isKept = true

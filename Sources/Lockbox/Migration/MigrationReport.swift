@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 
 /// The result of ``Lockbox``'s `migrate`.
 public struct MigrationReport: StoreReport, Hashable, Codable {
@@ -57,7 +57,7 @@ public struct MigrationReport: StoreReport, Hashable, Codable {
 extension MigrationReport: CustomStringConvertible {
     /// One line for each item. Contains no values, and escapes control characters in keys.
     public var description: String {
-        outcomes.map { "\(String(reflecting: $0.key).dropFirst().dropLast()): \($0.outcome)" }
+        outcomes.map { ShownText.line("\(String(reflecting: $0.key).dropFirst().dropLast()): \($0.outcome)") }
             .joined(separator: "\n")
     }
 }

@@ -93,6 +93,8 @@ struct MigrationRun {
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
+        // The process that wrote what was there already may have been killed before it was durable.
+        try LockboxError.ifSupported { try lockbox.backend.synchronize(prefix: lockbox.keyPrefix) }
         if !migration.keepsOldItems, !moved.isEmpty {
             try claim?.renew()
             for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
@@ -248,10 +250,13 @@ extension MigrationRun {
         }
         if remaining.isEmpty { return [] }
         let state = try LockboxError.ifSupported { try lockbox.backend.lockState }
-        return try remaining.compactMap { item, known in
+        let steps = try remaining.compactMap { item, known in
             try claim?.renew()
-            return try step(item, known, source, identity, state).map { (item.key, $0) }
+            return try step(item, known, source, identity, state).map { (key: item.key, step: $0) }
         }
+        let removes = !migration.keepsOldItems && steps.contains { $0.step.removal != nil }
+        if removes { try source.checkRemoval() }
+        return steps
     }
 
     /// Opens the source. If there is nothing left to do, the app's start must not fail for what is wrong with it.

@@ -135,10 +135,22 @@ public protocol SourceItems {
     /// Returns whether an item that an earlier run has done is there again. Does not read its value.
     func holds(_ key: String) throws -> Bool
 
+    /// Checks that items can be removed, before anything is stored.
+    ///
+    /// The default implementation does nothing.
+    ///
+    /// - Throws: The error that a removal would throw.
+    func checkRemoval() throws
+
     /// Removes items that have not changed since they were read.
     ///
     /// - Returns: The keys of the items that have changed, which are kept.
     func remove(_ items: [String: SourceItem]) throws -> Set<String>
+}
+
+@_spi(Extensions) extension SourceItems {
+    /// Does nothing.
+    public func checkRemoval() throws {}
 }
 
 /// An item of a source.

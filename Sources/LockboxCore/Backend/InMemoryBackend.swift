@@ -97,6 +97,24 @@ public final class InMemoryBackend: LockboxBackend {
     /// Moves an item to another key, in one step.
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws(LockboxError)
     {
+        try put(key, under: newKey, policy: policy, now: now) { $0.entries[key] = nil }
+        if key != newKey { [key, newKey].forEach(report) }
+    }
+
+    /// Copies an item to another key, in one step.
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws(LockboxError)
+    {
+        try put(key, under: newKey, policy: policy, now: now) { _ in }
+        if key != newKey { report(newKey) }
+    }
+
+    private func put(
+        _ key: ItemKey,
+        under newKey: ItemKey,
+        policy: WritePolicy,
+        now: Date,
+        _ finish: (inout State) -> Void
+    ) throws(LockboxError) {
         try state.withLock { state throws(LockboxError) in
             guard let item = Self.live(state.entries[key], at: now) else {
                 throw LockboxError.itemNotFound(key: key.key)
@@ -106,9 +124,8 @@ public final class InMemoryBackend: LockboxBackend {
             // A move in two steps that was interrupted is completed.
             if old != item.renamed(to: newKey) { try policy.check(key: newKey.key, exists: old != nil) }
             state.put(item.renamed(to: newKey))
-            state.entries[key] = nil
+            finish(&state)
         }
-        if key != newKey { [key, newKey].forEach(report) }
     }
 
     /// Removes every item with a prefix.

@@ -70,7 +70,12 @@ extension LockboxBackend {
 
     /// Removes every item with a prefix, one at a time.
     public func removeAll(prefix: String) throws {
-        for key in try attributes(prefix: prefix, now: nil).keys { try remove(key) }
+        var keys = Set(try attributes(prefix: prefix, now: nil).keys)
+        while !keys.isEmpty {
+            try keys.forEach(remove)
+            // Another writer may have moved one to another key.
+            keys = Set(try attributes(prefix: prefix, now: nil).keys).subtracting(keys)
+        }
     }
 
     /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay, because their
@@ -173,19 +178,12 @@ extension LockboxError {
     }
 }
 
+/// Copies and moves in two steps.
 extension LockboxBackend {
-    /// Copies an item to another key, with its attributes and dates.
-    ///
-    /// - Parameters:
-    ///   - key: The item's key.
-    ///   - newKey: The key of the copy, with the same prefix or another.
-    ///   - policy: Whether to overwrite an item under the new key.
-    ///   - now: The current time. An item that has expired by then counts as absent.
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent;
-    ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item, or one under the new key, is locked.
-    package func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        _ = try put(key, newKey, policy, now)
+    /// Copies an item to another key, and takes the copy back if the item has changed meanwhile.
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        if key == newKey { return _ = try source(key, now) }
+        try put(key, under: newKey, in: self, policy: policy, now: now, isMove: false)
     }
 
     /// Moves an item to another key: copies it, then removes the old one.
@@ -206,37 +204,82 @@ extension LockboxBackend {
     /// - Throws: Any error of ``LockboxBackend/move(_:to:policy:now:)``.
     @_spi(Extensions)
     public func moveInTwoSteps(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        let item = try put(key, newKey, policy, now)
-        if key == newKey { return }
-        try update(key, now: nil) { current in
-            // Another writer has changed, moved or removed it.
-            guard current == item else { throw LockboxError.conflict(record: key.location) }
-            return nil
+        if key == newKey { return _ = try source(key, now) }
+        try put(key, under: newKey, in: self, policy: policy, now: now, isMove: true)
+    }
+
+    /// Copies an item to another store, or in this one if it is the same.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The key of the copy.
+    ///   - other: The store of the copy.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: Any error of ``LockboxBackend/copy(_:to:policy:now:)``.
+    @_spi(Extensions)
+    public func copy(
+        _ key: ItemKey,
+        to newKey: ItemKey,
+        in other: any LockboxBackend,
+        policy: WritePolicy,
+        now: Date
+    ) throws {
+        _ = try source(key, now)
+        if try other.isSameStore(as: self, now: now) {
+            try copy(key, to: newKey, policy: policy, now: now)
+        } else {
+            try put(key, under: newKey, in: other, policy: policy, now: now, isMove: false)
         }
     }
 
-    private func put(_ key: ItemKey, _ newKey: ItemKey, _ policy: WritePolicy, _ now: Date) throws
-        -> StoredItem
-    {
-        var item = try source(key, now)
-        if key == newKey { return item }
-        try update(newKey, now: now) { old in
-            // Read anew for each attempt, so that what is written is what is there.
-            item = try source(key, now)
-            let copy = item.renamed(to: newKey)
-            // A move that was interrupted is completed.
-            if old == copy { return old }
-            try policy.check(key: newKey.key, exists: old != nil)
-            return copy
+    private func put(
+        _ key: ItemKey,
+        under newKey: ItemKey,
+        in target: any LockboxBackend,
+        policy: WritePolicy,
+        now: Date,
+        isMove: Bool
+    ) throws {
+        for _ in 0..<16 {
+            var (item, old): (StoredItem, StoredItem?) = (try source(key, now), nil)
+            try target.update(newKey, now: now) { existing in
+                // Read anew for each attempt, so that what is written is what is there.
+                item = try source(key, now)
+                let copy = item.renamed(to: newKey)
+                old = existing
+                if existing != copy { try policy.check(key: newKey.key, exists: existing != nil) }
+                // If two moves have opposite directions, each would take the other's copy for its own, and remove the item.
+                if isMove, existing == copy { throw LockboxError.duplicateItem(key: newKey.key) }
+                return copy
+            }
+            let isDone = try isMove ? replace(item, with: nil) : self.item(for: key, now: now) == item
+            if isDone { return }
+            _ = try target.replace(item.renamed(to: newKey), with: old)
         }
-        return item
+        // Other writers have changed it each time.
+        throw LockboxError.conflict(record: key.location)
     }
 
     private func source(_ key: ItemKey, _ now: Date) throws -> StoredItem {
         guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
         return item
     }
+
+    /// Replaces an item, or returns false if it is another by now.
+    private func replace(_ item: StoredItem, with new: StoredItem?) throws -> Bool {
+        do {
+            try update(item.key, now: nil) { current in
+                guard current == item else { throw OtherItem() }
+                return new
+            }
+            return true
+        } catch is OtherItem { return false }
+    }
 }
+
+/// Ends an update that would change another item.
+private struct OtherItem: Error {}
 
 extension StoredItem {
     /// Returns the same item under another key.
@@ -297,6 +340,13 @@ extension LockboxBackend {
         let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
         if keeps == true { return .conflict(record: record) }
         return .corrupt(record: record, reason: "reading it back returned another item")
+    }
+
+    /// Whether both give access to the same items. Looks for a probe, as a store can have two paths.
+    package func isSameStore(as other: any LockboxBackend, now: Date) throws -> Bool {
+        try withProbe(.alwaysThisDeviceOnly, now: now) { probe in
+            try other.value(for: probe.key, now: now) == probe.value
+        }
     }
 
     private func keepsWritesAndUpdates(_ probe: StoredItem) throws -> Bool {

@@ -131,12 +131,31 @@ public protocol LockboxBackend: Sendable {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func apply(_ operations: [ItemOperation]) throws
 
+    /// Copies an item to another key, with its attributes and dates.
+    ///
+    /// When the call returns, the item was unchanged under the old key at the moment at which the copy was stored. A backend that
+    /// can compare both records in one step does. The default implementation reads the item again after it has stored the copy.
+    /// If another writer has changed or removed the item, it puts back what was there, and starts again. A crash in between leaves
+    /// the copy there. If both keys are equal, an item that exists stays as it is, whatever the policy.
+    ///
+    /// - Parameters:
+    ///   - key: The item's key.
+    ///   - newKey: The key of the copy, with the same prefix or another.
+    ///   - policy: Whether to overwrite an item under the new key.
+    ///   - now: The current time. An item that has expired by then counts as absent.
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent;
+    ///   ``LockboxError/duplicateItem(key:)`` or ``LockboxError/itemNotFound(key:)``, depending on `policy`;
+    ///   ``LockboxError/interactionNotAllowed(_:)`` if the item, or one under the new key, is locked;
+    ///   ``LockboxError/conflict(record:)`` if other writers change the item during each attempt.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
+
     /// Moves an item to another key, with its attributes and dates.
     ///
-    /// Nothing is ever lost: the new item is durable before the old one goes. A backend that can do both in one step
-    /// does. The default implementation takes two: after a crash in between, the item is under both keys, and the call
-    /// can be repeated. If both keys are equal, an item that exists stays as it is, whatever the policy. If the item under the
-    /// new key cannot be read, its error is thrown.
+    /// Nothing is ever lost, also if another writer moves the item the other way: the new item is durable before the old one goes. A
+    /// backend that can do both in one step does. The default implementation takes two: after a crash in between, the item is under
+    /// both keys. If both keys are equal, an item that exists stays as it is, whatever the policy. If the item under the new key
+    /// cannot be read, its error is thrown.
     ///
     /// - Parameters:
     ///   - key: The item's key.
@@ -145,8 +164,9 @@ public protocol LockboxBackend: Sendable {
     ///   - now: The current time. An item that has expired by then counts as absent.
     /// - Throws: ``LockboxError/itemNotFound(key:)`` if the item is absent; ``LockboxError/duplicateItem(key:)`` or
     ///   ``LockboxError/itemNotFound(key:)``, depending on `policy`; ``LockboxError/interactionNotAllowed(_:)`` if the item, or
-    ///   one under the new key, is locked; ``LockboxError/conflict(record:)`` if another writer changes the item during the
-    ///   move. In two steps, what was read of it may then be under the new key too.
+    ///   one under the new key, is locked; ``LockboxError/conflict(record:)`` if other writers change the item during each attempt.
+    ///   In two steps, ``LockboxError/duplicateItem(key:)`` also if an equal item is under the new key, whatever the policy: another
+    ///   writer may be about to move that one, or a crash has left both. Remove one of the two then.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws
 
@@ -323,8 +343,9 @@ public protocol LockboxBackend: Sendable {
     ///
     /// - Parameter progress: Called after each record.
     /// - Returns: The number of intact items, and all problems found.
-    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself; another ``LockboxError`` if the
-    ///   store cannot be read at all. Problems with its contents are in the report.
+    /// - Throws: ``LockboxError/notSupported(operation:)`` if this backend cannot check itself;
+    ///   ``LockboxError/storeNotFound(location:)``; another ``LockboxError`` if the store cannot be read at all. Problems with its
+    ///   contents are in the report.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport
 

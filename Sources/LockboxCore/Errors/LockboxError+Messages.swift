@@ -41,6 +41,11 @@ extension LockboxError {
             Row(.interactionNotAllowed, -25308, [accessibility]) {
                 "Items of the class \(accessibility) are locked. Unlock the store and try again."
             }
+        case .classNotProven(let accessibility):  // errSecInteractionNotAllowed
+            Row(.classNotProven, -25308, [accessibility]) {
+                "The store is locked, so nothing proves who chose the item's class, \(accessibility). Name the class in the write, "
+                    + "or unlock the store. Nothing was changed."
+            }
         case .missingKeyPrefix:  // errSecParam
             Row(.missingKeyPrefix, -50, []) {
                 "This program has no key prefix. Call Lockbox.configure(keyPrefix:) once at the start, "
@@ -88,7 +93,8 @@ extension LockboxError {
             }
         case .wrongPasscode:  // errSecAuthFailed
             Row(.wrongPasscode, -25293, []) {
-                "The passcode, recovery code, key or PIN is wrong. Check it and try again. Nothing was changed."
+                "The passcode, recovery code, key or PIN is wrong. Check it and try again. If you are sure of a passcode, the keybag "
+                    + "may be forged: do not try a recovery code on it. Nothing was changed."
             }
         case .slotNotFound(let slot):  // errSecItemNotFound
             Row(.slotNotFound, -25300, [slot]) {
@@ -146,6 +152,14 @@ extension LockboxError {
             Row(.notABackup, -25257, [path]) {
                 "\(path) is not a Lockbox backup. Choose another file. Nothing was changed."
             }
+        case .emptyBackup(let path):  // errSecItemNotFound
+            Row(.emptyBackup, -25300, [path]) {
+                "There is no item for the backup \(path), so no file was written. Check the store and the prefix."
+            }
+        case .storeNotFound(let location):  // errSecNoSuchKeychain
+            Row(.storeNotFound, -25294, [location], at: location) {
+                "There is no store\(location.isEmpty ? "" : " in \(location)"). Check the path and the user."
+            }
         case .sourceRefused(let path, let reason):  // errSecUnknownFormat
             Row(.sourceRefused, -25257, [path, reason], at: path) {
                 "\(path) was refused and is unchanged: \(reason). Correct it, or name another file."
@@ -176,7 +190,8 @@ extension LockboxError {
             }
         case .storeReplaced(let location):  // errSecIO
             Row(.storeReplaced, -36, [location], at: location) {
-                "\(location) was moved or replaced while it was open. Restart the program to use the store that is there now."
+                "\(location) is not the store that was used before. If it was moved or replaced while it was open, restart the "
+                    + "program. If you replaced it yourself, call acceptRestored."
             }
         case .storageFailure(let operation, let path, let code):  // errSecDiskFull, errSecIO
             Row(.storageFailure, code == ENOSPC ? -34 : -36, [operation, path, code], at: path) {
@@ -262,12 +277,13 @@ extension LockboxError {
         @nonexhaustive
     #endif
     public enum Code: String, Sendable, Hashable, Codable, CaseIterable {
-        case itemNotFound, duplicateItem, interactionNotAllowed, missingKeyPrefix, invalidKey,
+        case itemNotFound, duplicateItem, interactionNotAllowed, classNotProven, missingKeyPrefix, invalidKey,
             invalidAttribute, valueTooLarge, encodingFailed, decodingFailed, typeMismatch, passcodeNotSet,
             passcodeAlreadySet, wrongPasscode, slotNotFound, slotRefused, invalidPasscode, notEnoughMemory,
             invalidDeviceKey, deviceKeyMismatch, missing, corrupt, authenticationFailed, unsupportedVersion,
-            rolledBack, requirementNotMet, notABackup, sourceRefused, unsafePermissions, invalidLocation,
-            storageFailure, unreadable, readOnly, lockTimeout, storeReplaced, notReachable, accessDenied,
+            rolledBack, requirementNotMet, notABackup, emptyBackup, sourceRefused, storeNotFound,
+            unsafePermissions, invalidLocation, storageFailure, unreadable, readOnly, lockTimeout,
+            storeReplaced, notReachable, accessDenied,
             userCanceled, keychainFailure, conflict, outcomeUnknown, notSupported
     }
 
@@ -279,9 +295,9 @@ extension LockboxError {
 }
 
 extension LockboxError: Undescribed {
-    /// Says what went wrong and what to do about it. Never contains a value.
+    /// Says what went wrong and what to do about it, on one line. Never contains a value.
     public var description: String {
-        let text = row.text()
+        let text = ShownText.line(row.text())
         // Paths and addresses stay as they are; "the item for the key" gets a capital letter.
         let isSentence = ["the ", "a ", "an "].contains(where: text.hasPrefix)
         return isSentence ? "\(text.prefix(1).uppercased())\(text.dropFirst())" : text

@@ -32,6 +32,10 @@ public enum LockboxError: Error {
     /// The class of the item, or the one that a write needs, is locked. Unlock the store and try again.
     case interactionNotAllowed(Accessibility)
 
+    /// The write names no class, so the item would keep its own, and only an unlocked store can prove who chose that. Name the
+    /// class in the write, or unlock the store. Nothing changed.
+    case classNotProven(Accessibility)
+
     /// No key prefix was given, and there is no default one: no bundle identifier, and no `LOCKBOX_KEY_PREFIX`.
     case missingKeyPrefix
 
@@ -97,15 +101,16 @@ public enum LockboxError: Error {
     /// A record is malformed: cut short, too long, or not a record at all.
     case corrupt(record: String, reason: String)
 
-    /// A record is well-formed, but its bytes were changed, or it belongs to another key, prefix or store.
+    /// A record is well-formed, but its bytes were changed, or it belongs to another key, prefix or store. Of the keybag: its
+    /// owner, whom this program or this user knows, has not made it.
     case authenticationFailed(record: String)
 
     /// A newer version of Lockbox wrote the record, or it uses another cipher suite. `version` is the number of the
     /// format or the suite. This version of Lockbox never rewrites the record.
     case unsupportedVersion(record: String, version: Int)
 
-    /// A record is older than one seen before, or newer than the store's keys. An attacker or a restored copy has
-    /// brought back an old state of the store.
+    /// A record is older than one seen before, or newer than the store's keys, or a store that this user has unlocked is gone. An
+    /// attacker or a restored copy has brought back an old state of the store.
     case rolledBack(record: String, reason: String)
 
     /// The store or the item is not what this program requires, such as a store without a passcode. Somebody may have
@@ -115,10 +120,16 @@ public enum LockboxError: Error {
     /// The file is not a Lockbox backup.
     case notABackup(path: String)
 
+    /// No item was found that the backup could have. No file is written unless the call allows an empty one.
+    case emptyBackup(path: String)
+
     /// A file that is the source of a migration cannot be read without loss, or is not in the format that was named.
     case sourceRefused(path: String, reason: String)
 
     // MARK: Storage
+
+    /// There is no store, and this call makes none. A call that reads items takes that for a store without items.
+    case storeNotFound(location: String)
 
     /// Others could read or change a file or folder, or it is not a regular file or folder.
     case unsafePermissions(path: String, reason: String)
@@ -143,7 +154,8 @@ public enum LockboxError: Error {
     /// Another writer held this lock for too long and made no progress. Nothing changed.
     case lockTimeout(location: String)
 
-    /// The store was moved, or replaced by another one, while it was open. Nothing changed.
+    /// The store was moved, or replaced by another one, while it was open; or it is another one than this user has unlocked in this
+    /// folder. Nothing changed.
     case storeReplaced(location: String)
 
     /// The backend's server or service cannot be reached. Nothing changed.

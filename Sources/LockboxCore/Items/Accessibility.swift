@@ -42,6 +42,14 @@ extension Accessibility {
             true
         }
     }
+
+    /// Whether only an unlock for all classes opens items of the class.
+    var needsUnlock: Bool {
+        switch self {
+        case .whenUnlocked, .whenUnlockedThisDeviceOnly, .whenPasscodeSetThisDeviceOnly: true
+        case .afterFirstUnlock, .afterFirstUnlockThisDeviceOnly, .always, .alwaysThisDeviceOnly: false
+        }
+    }
 }
 
 /// Records who chose the class. Never makes two items unequal.

@@ -36,7 +36,7 @@ public struct ItemAttributes: Sendable, Hashable {
 
     /// Texts by name that the item can be found by. Empty if there are none. Not for secrets: they are encrypted with the device
     /// key only.
-    public let searchable: [String: String]
+    public private(set) var searchable: [String: String]
 
     /// The length of the archived value in bytes, before encryption and padding.
     public let size: Int
@@ -46,16 +46,6 @@ public struct ItemAttributes: Sendable, Hashable {
 
     /// The origin of ``accessibility``.
     package var origin = ClassOrigin(.unlocked)
-
-    /// Whether somebody who could unlock the store has stored the item under this name. Nil if the store is locked, so that nobody can
-    /// tell. In a store without a passcode, everybody can.
-    @_spi(Extensions) public var isByOwner: Bool? {
-        switch origin.proof {
-        case .unlocked, .unprotected: true
-        case .missing: false
-        case .locked: nil
-        }
-    }
 
     /// Creates the attributes of an item.
     ///
@@ -142,5 +132,19 @@ public struct ItemAttributes: Sendable, Hashable {
     public func isExpired(at now: Date?) -> Bool {
         guard let now, let expires else { return false }
         return expires <= now
+    }
+}
+
+/// The claim of a refresh, an attribute of the item: it has the item's class, goes where the item goes, and ends with its value.
+extension ItemAttributes {
+    package static let refreshClaimName = "lockbox.refresh"
+
+    package var refreshClaim: String? { searchable[Self.refreshClaimName] }
+
+    package func claimed(_ claim: String?) throws(LockboxError) -> ItemAttributes {
+        var attributes = self
+        attributes.searchable[Self.refreshClaimName] = claim
+        try Self.check(attributes.searchable)
+        return attributes
     }
 }

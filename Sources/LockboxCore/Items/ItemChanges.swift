@@ -145,11 +145,9 @@ public struct ItemChanges: Sendable, Hashable {
     public func item(after old: StoredItem?, for key: ItemKey) throws(LockboxError) -> StoredItem {
         try options.policy.check(key: key.key, exists: old != nil)
         guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
-        return StoredItem(
-            key: key,
-            value: value,
-            checked: try attributes(after: old?.attributes, value: value)
-        )
+        var attributes = try attributes(after: old?.attributes, value: value)
+        if let old, old.value == value { attributes = try attributes.claimed(old.attributes.refreshClaim) }
+        return StoredItem(key: key, value: value, checked: attributes)
     }
 
     /// Returns the attributes after the write.
@@ -160,7 +158,7 @@ public struct ItemChanges: Sendable, Hashable {
     /// - Parameters:
     ///   - old: The attributes before the write, or `nil` if the item is absent or damaged, or has expired by ``modified``.
     ///   - value: The value after the write.
-    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; ``LockboxError/interactionNotAllowed(_:)`` if the class is to
+    /// - Throws: ``LockboxError/invalidAttribute(name:reason:)``; ``LockboxError/classNotProven(_:)`` if the class is to
     ///   be kept, and only an unlocked store can prove who chose it.
     public func attributes(after old: ItemAttributes?, value: ArchivedValue) throws(LockboxError)
         -> ItemAttributes
@@ -177,7 +175,7 @@ public struct ItemChanges: Sendable, Hashable {
             ),
             label: options.label.applied(to: old?.label),
             comment: options.comment.applied(to: old?.comment),
-            searchable: options.attributes.applied(to: old?.searchable) ?? [:],
+            searchable: searchable(after: old?.searchable ?? [:]),
             size: value.data.count,
             format: value.format
         )
@@ -185,11 +183,21 @@ public struct ItemChanges: Sendable, Hashable {
         return attributes
     }
 
+    /// The claim of a refresh stays with the old value, and goes with it.
+    private func searchable(after old: [String: String]) -> [String: String] {
+        let (name, claim) = (ItemAttributes.refreshClaimName, old[ItemAttributes.refreshClaimName])
+        var searchable = options.attributes.applied(to: old) ?? [:]
+        searchable[name] = value == nil ? claim : nil
+        return searchable
+    }
+
     /// A forged lower class must not expose the next value.
     private static func checkOrigin(of old: ItemAttributes) throws(LockboxError) {
         switch old.origin.proof {
         case .unlocked, .unprotected: return
-        case .locked: throw .interactionNotAllowed(.whenUnlocked)
+        case .locked: throw .classNotProven(old.accessibility)
+        // Everybody may keep a class that needs an unlock.
+        case .missing where old.accessibility.needsUnlock: return
         case .missing:
             throw .invalidAttribute(
                 name: "accessibility",

@@ -61,6 +61,11 @@ public struct StoredItem: Sendable, Hashable {
         return StoredItem(key: key, value: value, checked: attributes)
     }
 
+    /// Returns the item with another claim of a refresh, or with none.
+    package func claimed(_ claim: String?) throws(LockboxError) -> StoredItem {
+        StoredItem(key: key, value: value, checked: try attributes.claimed(claim))
+    }
+
     /// Creates an item from attributes that already match `value`.
     package init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
         self.key = key
@@ -87,8 +92,12 @@ public struct ArchivedValue: Sendable, Hashable {
     /// - Parameters:
     ///   - data: The encoded value.
     ///   - format: The format of `data`.
-    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if `data` is larger than ``maximumSize``.
+    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if `data` is larger than ``maximumSize``;
+    ///   ``LockboxError/invalidAttribute(name:reason:)`` if the format's number is 0, which no format has.
     public init(data: Data, format: ValueFormat) throws(LockboxError) {
+        if format.rawValue == 0 {
+            throw LockboxError.invalidAttribute(name: "format", reason: "0 is the number of no format")
+        }
         guard data.count <= Self.maximumSize else {
             throw LockboxError.valueTooLarge(size: data.count, limit: Self.maximumSize)
         }
@@ -104,14 +113,14 @@ extension ArchivedValue: Undescribed {
 
 /// The format of an archived value. Stored, encrypted, with every item.
 ///
-/// The numbers 0 to 127 are reserved for Lockbox. An app's own ``ValueCoder`` uses a number from 128 to 255.
+/// The numbers 1 to 127 are reserved for Lockbox; 0 is none. An app's own ``ValueCoder`` uses a number from 128 to 255.
 public struct ValueFormat: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     /// The stored number.
     public let rawValue: UInt8
 
     /// Creates a format from its number, known or not.
     ///
-    /// - Parameter rawValue: 0 to 127 are reserved for Lockbox; 128 to 255 are for apps.
+    /// - Parameter rawValue: 1 to 127 are reserved for Lockbox; 128 to 255 are for apps.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The value's bytes as they are, for a top-level `Data`.

@@ -27,15 +27,17 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         case damaged
         /// A file, folder or device key that does not belong to this store.
         case foreign
-        /// A temporary file of a writer that is running or was killed. Those of killed writers are removed
-        /// when the store is next opened.
+        /// A temporary file of a writer that is running or was killed. The next writer removes those of
+        /// killed ones a day later.
         case leftover
+        /// The store was changed as long as it was read, so that what was read is not of one moment.
+        case changing
         /// The storage did not answer, denied access, or did not say whether it made a change.
         case notReachable
         /// The keybag is older than one seen before, or an item is newer than the keybag.
         case rolledBack
-        /// A change of the keys was interrupted. The secrets that it should revoke still open new items, until the keys are
-        /// rotated.
+        /// A change of the keys was interrupted, or is under way. The secrets that it should revoke still open new items, or make
+        /// them, until the keys are rotated.
         case interrupted
         /// The store or an item is not what the program requires.
         case refused

@@ -4,7 +4,9 @@ extension LockboxBackend {
     /// Copies items to another backend, with their attributes and accessibility classes. Expired items are included.
     ///
     /// The copy can be repeated: items that are already identical in the destination are not written again, but are
-    /// durable, too, when it returns.
+    /// durable, too, when it returns. No moment is the same for all of them: each copy is as the item was when the call looked at it
+    /// last, after the copy had been written. An item that another writer removes after it has been read may be in the destination
+    /// all the same.
     ///
     /// - Parameters:
     ///   - other: The destination.
@@ -12,7 +14,7 @@ extension LockboxBackend {
     ///   - existing: How to treat a different, unexpired item under the same key in the destination.
     ///   - progress: Called after each item.
     /// - Returns: The outcome for each item. An error that concerns a single item is reported here and does not
-    ///   end the copy.
+    ///   end the copy. For an item that other writers change all the time it is ``LockboxError/conflict(record:)``.
     /// - Throws: With the policy ``ExistingItemPolicy/fail``, ``LockboxError/duplicateItem(key:)`` before any item is
     ///   written. Any error that prevents the items from being listed.
     @discardableResult
@@ -88,18 +90,21 @@ struct Transfer {
         let keys = try keys(prefix, &report)
         if removing { try checkIsAnotherStore() }
         if policy == .fail { try keys.forEach(checkIsFree) }
+        var isAnotherStore: Bool? = removing ? true : nil
         var found: Set<ItemKey> = []
         var completed = 0
         transfers: while completed < keys.count {
-            let (read, batch, isDurable) = readAndPut(keys[completed...])
+            let (read, batch, isDurable) = readAndPut(keys[completed...], &isAnotherStore)
             for (key, item) in read {
                 do {
                     // Nil if the item was removed after it was listed.
                     if let item = try item.get() {
                         let isFound = try !removing && !batch.contains(key) && isThere(item)
                         if isFound { found.insert(key) }
-                        let isDone = isFound || isDurable && batch.contains(key)
-                        try transfer(item, isDone: isDone, removing, &report)
+                        let isWritten = isDurable && batch.contains(key)
+                        try removing
+                            ? move(item, isDone: isWritten, &report)
+                            : copy(item, isFound: isFound, isWritten: isWritten, &report)
                     }
                 } catch let error where error.isOutage {
                     // Each of the others would be waited for as long.
@@ -149,10 +154,8 @@ struct Transfer {
 
     /// A store that is moved into itself would end up empty.
     private func checkIsAnotherStore() throws {
-        let isSame = try destination.withProbe(.alwaysThisDeviceOnly, now: today) { probe in
-            try source.value(for: probe.key, now: now) == probe.value
-        }
-        if isSame { throw LockboxError.invalidKey(reason: "a store cannot be moved into itself") }
+        guard try destination.isSameStore(as: source, now: today) else { return }
+        throw LockboxError.invalidKey(reason: "a store cannot be moved into itself")
     }
 
     private func checkIsFree(_ key: ItemKey) throws {
@@ -165,9 +168,11 @@ struct Transfer {
     /// Reads the next items, and writes them in one batch, which is faster than one by one. If the batch is refused,
     /// for example because one of them exists, `transfer` writes them one by one.
     ///
+    /// - Parameter isAnotherStore: Whether source and destination are two stores, or nil if that is not known yet. If they are one,
+    ///   an item that is absent was removed after it had been read, and a batch would bring it back.
     /// - Returns: The items, the keys of those in the batch, and whether these are durable in the destination. After an
     ///   error, none counts as durable, although it may be there.
-    private func readAndPut(_ keys: ArraySlice<ItemKey>) -> (
+    private func readAndPut(_ keys: ArraySlice<ItemKey>, _ isAnotherStore: inout Bool?) -> (
         read: [Reading], batch: Set<ItemKey>, isDurable: Bool
     ) {
         var read: [Reading] = []
@@ -188,45 +193,72 @@ struct Transfer {
             if case .success(nil) = old { items.append(item) }
         }
         guard items.count > 1 else { return (read, [], false) }
+        isAnotherStore = isAnotherStore ?? (try? !destination.isSameStore(as: source, now: today))
+        guard isAnotherStore == true else { return (read, [], false) }
         let isDurable = (try? destination.apply(items.map(ItemOperation.add))) != nil
         return (read, Set(items.map(\.key)), isDurable)
     }
 
-    /// - Parameter isDone: Whether the item need not be written. Before one is removed from the source, and after a batch
-    ///   was refused, an equal one is written again: it may not be durable.
-    private func transfer(
-        _ item: StoredItem,
-        isDone: Bool,
-        _ removing: Bool,
-        _ report: inout TransferReport
-    ) throws {
-        let key = item.key
-        guard try isDone || put(item) else {
-            report.keptKeys.append(key)
-            return
-        }
-        guard try isThere(item) else {
-            throw destination.errorOfReadingBack(item, now: today)
-        }
-        if removing {
-            try source.update(key, now: now) { current in
-                if let current, current != item {
-                    throw LockboxError.conflict(record: key.location)
-                }
+    /// - Parameter isDone: Whether the item need not be written. After a batch was refused, an equal one is written again: it may
+    ///   not be durable.
+    private func move(_ item: StoredItem, isDone: Bool, _ report: inout TransferReport) throws {
+        do {
+            guard try isDone || put(item, over: nil) else { return report.keptKeys.append(item.key) }
+            try checkIsThere(item)
+            try source.update(item.key, now: now) { current in
+                if let current, current != item { throw SourceChanged() }
                 return nil
             }
+        } catch is SourceChanged { throw LockboxError.conflict(record: item.key.location) }
+        report.transferredKeys.append(item.key)
+    }
+
+    /// - Parameters:
+    ///   - isFound: Whether the destination had an equal item.
+    ///   - isWritten: Whether a batch has written the item.
+    private func copy(
+        _ item: StoredItem,
+        isFound: Bool,
+        isWritten: Bool,
+        _ report: inout TransferReport
+    ) throws {
+        var copied = isWritten ? item : nil
+        var (item, isDone) = (item, isFound || isWritten)
+        for _ in 0..<16 {
+            do {
+                if !isDone {
+                    guard try put(item, over: copied) else { return report.keptKeys.append(item.key) }
+                    copied = item
+                }
+                try checkIsThere(item)
+                isDone = true
+            } catch is SourceChanged {}
+            // Another copy may have brought a newer item, over which this one was written.
+            let current = try source.item(for: item.key, now: now)
+            if isDone, current == nil || current == item { return report.transferredKeys.append(item.key) }
+            guard let current else { return }
+            (item, isDone) = (current, false)
         }
-        report.transferredKeys.append(key)
+        throw LockboxError.conflict(record: item.key.location)
+    }
+
+    private struct SourceChanged: Error {}
+
+    private func checkIsThere(_ item: StoredItem) throws {
+        if try !isThere(item) { throw destination.errorOfReadingBack(item, now: today) }
     }
 
     /// Returns false if the destination has a different item, which the policy keeps.
-    private func put(_ item: StoredItem) throws -> Bool {
+    ///
+    /// - Parameter copied: What this call has written there before.
+    private func put(_ item: StoredItem, over copied: StoredItem?) throws -> Bool {
         var isPut = false
         try destination.update(item.key, now: today) { old in
-            if old != nil, old != item, policy == .fail {
-                throw LockboxError.duplicateItem(key: item.key.key)
-            }
-            isPut = old == nil || old == item || policy == .replace
+            // The two may be one store.
+            guard try source.item(for: item.key, now: now) == item else { throw SourceChanged() }
+            let isFree = old == nil || old == item || old == copied
+            if !isFree, policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
+            isPut = isFree || policy == .replace
             return isPut ? item : old
         }
         return isPut

@@ -1,7 +1,9 @@
 #if canImport(Glibc) || canImport(Musl)
-    /// Runs `work` on a thread that may block.
+    /// Runs `work` on a thread that may block, or calls it with the reason why there is none.
     ///
     /// Not on a concurrent `DispatchQueue`: its threads are those of the cooperative pool here, as many as there are processors. Two
     /// calls that wait for a lock would hold up every task of the program.
-    func runBlocking(_ work: @escaping @Sendable () -> Void) { BlockingThreads.shared.run(work) }
+    func runBlocking(reading: Bool, _ work: @escaping BlockingThreads.Work) {
+        (reading ? BlockingThreads.reading : .shared).run(work)
+    }
 #endif

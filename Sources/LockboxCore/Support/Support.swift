@@ -93,6 +93,47 @@ package final class Protected<Value: Sendable>: @unchecked Sendable {
     }
 }
 
+/// A value that one thread sets, and another one waits for.
+///
+/// Not a `DispatchSemaphore`: on Linux, setting the system's time moves the end of its waits.
+package final class Awaited<Value: Sendable>: @unchecked Sendable {
+    // Unchecked: the pointers never change, and the value is accessed only while the mutex is held.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var value: Value?
+
+    package init() {
+        pthread_mutex_init(mutex, nil)
+        initialize(condition)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    package func set(_ value: Value) {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        self.value = value
+        pthread_cond_broadcast(condition)
+    }
+
+    /// Returns nil after that time, perhaps earlier.
+    package func wait(_ time: Duration) -> Value? {
+        let (seconds, attoseconds) = time.components
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        if value == nil {
+            let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+            waitForCondition(condition, mutex, atMost: time)
+        }
+        return value
+    }
+}
+
 /// ``Protected`` for extensions, which see no `package` declaration.
 @_spi(Extensions)
 public struct Guarded<Value: Sendable>: Sendable {
@@ -109,6 +150,23 @@ public struct Guarded<Value: Sendable>: Sendable {
     }
 }
 
+/// Text that is shown to people. Names of items and files may come from another program.
+@_spi(Extensions)
+public enum ShownText {
+    /// Returns the text on one line: characters that end a line, move a terminal's cursor or turn the direction of the text are
+    /// escaped.
+    public static func line(_ text: String) -> String {
+        var line = ""
+        for scalar in text.unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator, .format: line += scalar.escaped(asASCII: true)
+            default: line.unicodeScalars.append(scalar)
+            }
+        }
+        return line
+    }
+}
+
 /// A value that printing, also with `dump(_:)`, shows only a summary of, which contains no secret.
 package protocol Undescribed: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The text that printing shows: the name of the type, unless the type has more to say.
@@ -118,7 +176,7 @@ package protocol Undescribed: CustomStringConvertible, CustomDebugStringConverti
 extension Undescribed {
     package var summary: String { "\(Self.self)" }
     /// The summary.
-    public var description: String { summary }
+    public var description: String { ShownText.line(summary) }
     /// Same as ``description``.
     public var debugDescription: String { description }
     /// Keeps `dump(_:)` from showing the contents.

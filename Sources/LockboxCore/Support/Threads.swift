@@ -3,25 +3,36 @@ import LockboxPlatform
 
 /// Runs blocking `work` (disk, network, Argon2id) on a thread outside the cooperative pool, and returns its
 /// result. Canceling the task ends a wait for a lock, and stops nothing else.
-package func offPool<Success: Sendable, Failure: Error>(
-    _ work: @escaping @Sendable () throws(Failure) -> Success
-) async throws(Failure) -> Success {
+///
+/// - Parameters:
+///   - reading: Whether it waits for no other call, and so shares no threads with those that may.
+///   - isCancelable: Whether canceling the task ends a wait for a lock.
+/// - Throws: What `work` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if the system gives no thread.
+package func offPool<Success: Sendable>(
+    reading: Bool = false,
+    isCancelable: Bool = true,
+    _ work: @escaping @Sendable () throws -> Success
+) async throws -> Success {
     let isCanceled = Protected(false)
-    let result: Result<Success, Failure> = await withTaskCancellationHandler {
+    let result: Result<Success, any Error> = await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
-            runBlocking {
-                continuation.resume(
-                    returning: BlockingCall.$isCanceled.withValue(isCanceled) { Result(catching: work) }
-                )
+            runBlocking(reading: reading) { refusal in
+                let result = BlockingCall.$isCanceled.withValue(isCanceled) {
+                    Result {
+                        if let refusal { throw refusal }
+                        return try work()
+                    }
+                }
+                continuation.resume(returning: result)
             }
         }
     } onCancel: {
-        isCanceled.withLock { $0 = true }
+        if isCancelable { isCanceled.withLock { $0 = true } }
     }
-    if case .failure(let error) = result, (error as? LockboxError)?.code == .lockTimeout, Task.isCancelled,
-        let canceled = CancellationError() as? Failure
+    if case .failure(let error) = result, (error as? LockboxError)?.code == .lockTimeout,
+        isCanceled.withLock({ $0 })
     {
-        throw canceled
+        throw CancellationError()
     }
     return try result.get()
 }
@@ -37,8 +48,11 @@ package enum BlockingCall {
 /// Threads for work that blocks.
 final class BlockingThreads: Sendable {
     static let shared = BlockingThreads()
+    /// Reads wait for no other call, so none may stand before them.
+    static let reading = BlockingThreads()
 
-    typealias Work = @Sendable () -> Void
+    /// Gets the reason if it cannot run.
+    typealias Work = @Sendable (LockboxError?) -> Void
 
     /// More work than this at a time waits in line. Work that waits holds no lock, so what runs never waits for it.
     private static let maximum = 256
@@ -88,18 +102,20 @@ final class BlockingThreads: Sendable {
         switch help {
         case nil: break
         case .wake: signal.signal()
-        case .start: do { try detachThread { self.loop() } } catch { startFailed() }
+        case .start: do { try detachThread { self.loop() } } catch { startFailed(error) }
         }
     }
 
-    /// The system gives no more threads. Those that there are take the work; if there are none, this one does.
-    private func startFailed() {
-        let isLast = state.withLock { state in
+    /// The system gives no more threads. Those that there are take the work. If there are none, it would wait for ever.
+    private func startFailed(_ error: LockboxError) {
+        let refused = state.withLock { state -> [Work] in
             state.threads -= 1
             state.isComing = false
-            return state.threads == 0
+            guard state.threads == 0 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
         }
-        while isLast, let work = state.withLock({ $0.waiting.popLast() }) { work() }
+        for work in refused { work(error) }
     }
 
     private enum Turn {
@@ -118,7 +134,7 @@ final class BlockingThreads: Sendable {
             switch turn {
             case .work(let work, let help):
                 call(help)
-                work()
+                work(nil)
             case .idle:
                 signal.wait()
                 comes = true

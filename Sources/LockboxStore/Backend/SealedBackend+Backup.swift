@@ -8,169 +8,227 @@ extension SealedBackend {
     /// The file has the format of age: `age -d FILE` decrypts it to JSON in lines, so no secret depends on Lockbox. See
     /// <doc:OnDiskFormat>. It can be imported into any store: it contains and needs none of this store's keys.
     ///
+    /// A backup is of one moment: if an item was changed, moved or removed before all were read, it is begun anew. If that goes on,
+    /// other writers wait for it, unless it takes longer than ten seconds, the storage has no locks, or this process may only read.
+    /// After the tenth attempt it is of several moments, and the report says so: an item that was moved meanwhile may be missing.
+    ///
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
     /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears
-    /// only when it is complete, and replaces an earlier backup of that name. An earlier one that has an item which the new one
-    /// lacks, or has it newer, stays beside it under another name, and so does one that cannot be read: with another passphrase, or
-    /// encrypted to public keys. Items that have expired do not count.
+    /// only when it is complete. An earlier backup of that name stays as `FILE~`, in place of the one before. One that lacks
+    /// items because they cannot be read does not replace it: it is written to `FILE.incomplete` then.
     ///
     /// - Parameters:
-    ///   - path: The file to write. An existing file is replaced only if it is a backup or empty. `-` is standard output.
+    ///   - path: The file to write. An existing file must be a backup or empty. `-` is standard output, which gets the backup when
+    ///     it is complete; until then it is in the folder for temporary files.
     ///   - recipients: Who can decrypt it.
     ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
-    ///   - replacing: Whether an earlier backup is replaced whatever it has. It is then not read.
-    ///   - progress: Called after each item.
+    ///   - allowsEmpty: Whether a backup may have no item, which otherwise is an error.
+    ///   - progress: Called after each item, anew in each attempt that does not keep others waiting.
     /// - Returns: The number of exported items, the items that were left out, and those that cannot be read; and where the
-    ///   earlier backup is, if it stays.
+    ///   backup is, and the earlier one.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked;
     ///   ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``;
-    ///   ``LockboxError/notABackup(path:)`` if there is another file at the path;
-    ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file,
-    ///   or a backup that would be replaced by an empty one. Nothing is then written.
+    ///   ``LockboxError/notABackup(path:)`` if there is another file at the path, or at the one for the earlier backup;
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file;
+    ///   ``LockboxError/storeNotFound(location:)``; ``LockboxError/emptyBackup(path:)``. Nothing is then written.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func exportBackup(
         to path: String,
         for recipients: BackupRecipients,
         prefix: String? = nil,
-        replacing: Bool = false,
+        allowsEmpty: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ExportReport {
-        try export(to: path, for: recipients.keys(), prefix, replacing, SystemCalls(), progress)
-    }
-
-    /// The public keys that this store is backed up to, as ``setBackupRecipients(_:)`` has stored them. Empty if there are none.
-    ///
-    /// Whoever has only the device key cannot put others in their place in a store with a passcode. Those that were stored before
-    /// it had one stay: look at them when you set a passcode.
-    ///
-    /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked;
-    ///   ``LockboxError/requirementNotMet(record:reason:)`` if somebody has replaced them;
-    ///   ``LockboxError/authenticationFailed(record:)`` if they were changed.
-    public func backupRecipients() throws -> [String] {
-        guard let item = try item(for: Self.recipientsKey(), now: nil) else { return [] }
-        guard item.attributes.accessibility == .whenUnlocked else {
-            throw LockboxError.requirementNotMet(
-                record: "the public keys for backups",
-                reason: "their class is \(item.attributes.accessibility), which needs no unlock"
-            )
-        }
-        do { return try JSONDecoder().decode([String].self, from: item.value.data) } catch {
-            throw LockboxError.corrupt(record: "the public keys for backups", reason: "it is not well-formed")
-        }
-    }
-
-    /// Stores the public keys that this store is backed up to, for every program that makes its backups.
-    ///
-    /// It calls ``rotateKeys(newDeviceKey:progress:)``: otherwise whoever has kept an earlier record could put it back. After an error,
-    /// call it again.
-    ///
-    /// - Parameter recipients: Public keys of age, which begin with `age1`. None removes those that are stored.
-    /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if one is not a key of X25519;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
-    public func setBackupRecipients(_ recipients: [String]) throws {
-        let key = try Self.recipientsKey()
-        // A locked store is found out before anything is changed. Any other record is replaced.
-        do { _ = try backupRecipients() } catch let error as LockboxError
-            where error.code != .interactionNotAllowed
-        {}
-        if recipients.isEmpty {
-            try remove(key)
-        } else {
-            _ = try BackupRecipients.publicKeys(recipients).keys()
-            let value = try ArchivedValue(data: JSONEncoder().encode(recipients), format: .json)
-            try write(StoredItem(key: key, value: value, modified: Date()), policy: .replace)
-        }
-        // Whatever was there: somebody may have taken the record away, and an earlier call may have been interrupted.
-        try rotateKeys()
-    }
-
-    private static func recipientsKey() throws -> ItemKey {
-        try ItemKey(storedPrefix: "\0backup", key: "recipients")
+        try export(
+            to: path,
+            for: recipients.keys(),
+            prefix,
+            SystemCalls(),
+            allowsEmpty: allowsEmpty,
+            progress
+        )
     }
 
     func export(
         to path: String,
         for recipients: [AgeRecipient],
         _ prefix: String?,
-        _ replacing: Bool,
         _ calls: SystemCalls,
+        allowsEmpty: Bool = false,
         _ progress: (StoreProgress) -> Void
     ) throws -> ExportReport {
-        let found = try path == "-" ? nil : BackupFile.replaceable(path, calls)
-        let identities = recipients.compactMap(\.identity)
-        var earlier = try replacing ? nil : found.map { _ in try EarlierBackup(path, identities, calls) }
-        var backup = try BackupEncryptor(recipients, path)
-        var writer = try path == "-" ? AtomicFile(standardOutput: calls) : AtomicFile(path, calls)
-        let keyring = try keyStore.keyring(creating: false)
-        try writer.write(backup.begin(keyring?.storeID, Date()))
-        var report = ExportReport()
-        let namespaces = try keyring.map { try itemsToExport($0, prefix, report: &report) } ?? []
-        let total = namespaces.reduce(0) { $0 + $1.count }
-        for (number, record) in namespaces.joined().enumerated() {
-            try exportItem(record, &report) { item in
-                try writer.write(backup.encrypt(item))
-                earlier?.isFollowed(by: item)
+        let place = try path == "-" ? nil : BackupFile(path, calls)
+        _ = try place?.isThere()
+        let age = try AgeError.mapped(path) { try AgeEncryptor(to: recipients) }
+        var (attempt, duration) = (0, Duration.zero)
+        while true {
+            attempt += 1
+            var file = try path == "-" ? AtomicFile(standardOutput: calls) : AtomicFile(path, calls)
+            var report = ExportReport()
+            let begin = ContinuousClock.now
+            let locks = attempt > Self.attempts.unlocked && duration < .seconds(10) ? locks(of: prefix) : []
+            let isOfOneMoment = try write(age.anew(), to: file, prefix, &report) {
+                // It could write to the store, and wait for itself.
+                if locks.isEmpty { progress($0) }
             }
+            locks.forEach { $0.release() }
+            duration = .now - begin
+            if !isOfOneMoment {
+                if attempt < Self.attempts.all { continue }
+                report.findings.append(.changing(storage.location(of: KeyStore.keybagRecord)))
+            }
+            if report.exportedCount == 0, report.isComplete, !allowsEmpty {
+                throw LockboxError.emptyBackup(path: path)
+            }
+            guard let place else {
+                try file.finish()
+                return report
+            }
+            (report.path, report.keptBackup) = try place.replace(with: &file, isComplete: report.isComplete)
+            return report
+        }
+    }
+
+    /// How often an export is begun, and how often of these others need not wait for it.
+    private static var attempts: (all: Int, unlocked: Int) { (10, 3) }
+
+    /// Keeps others from changing items. Empty if that is not possible, for whatever reason: it may still be read.
+    private func locks(of prefix: String?) -> [any StorageLock] {
+        do {
+            guard let keyring = try keyStore.keyring(creating: false) else { return [] }
+            // In the order of commits.
+            return try namespacesToExport(keyring, prefix).sorted().compactMap { try storage.lock($0) }
+        } catch { return [] }
+    }
+
+    /// Returns whether at the end all items are still as they were read.
+    private func write(
+        _ age: AgeEncryptor,
+        to file: borrowing AtomicFile,
+        _ prefix: String?,
+        _ report: inout ExportReport,
+        _ progress: (StoreProgress) -> Void
+    ) throws -> Bool {
+        var backup = BackupEncryptor(age)
+        guard let keyring = try keyStore.keyring(creating: false) else { throw keyStore.storeIsNotFound }
+        try file.write(backup.begin(keyring.storeID, Date()))
+        let namespaces = try itemsToExport(keyring, prefix, &report)
+        let total = namespaces.reduce(0) { $0 + $1.count }
+        var read = RecordStates()
+        for (number, record) in namespaces.joined().enumerated() {
+            if let item = try itemToExport(record, &read, &report) { try file.write(backup.encrypt(item)) }
             progress(StoreProgress(completed: number + 1, total: total))
         }
-        try writer.write(backup.finish())
-        if found != nil, report.exportedCount == 0 {
-            throw LockboxError.unsafePermissions(
-                path: path,
-                reason:
-                    "it is a backup, and the new one would be empty; remove it first, or choose another file"
-            )
+        try file.write(backup.finish())
+        return try recordStates(keyring, prefix) == read
+    }
+
+    private func namespacesToExport(_ keyring: Keyring, _ prefix: String?) throws -> [String] {
+        let chosen = prefix.map(keyring.namespace(ofPrefix:))
+        return try storage.namespaces().filter {
+            chosen == nil ? keyring.owns(namespace: $0) : $0 == chosen
         }
-        if path == "-" { return report }
-        try BackupFile.alone(at: path, calls) {
-            // Another one may have come since, of which nobody knows what it has.
-            let now = try BackupFile.replaceable(path, calls)
-            if !replacing, now != found { earlier = try now.map { _ in try EarlierBackup(path, [], calls) } }
-            report.keptBackup = try earlier?.keepIfNeeded()
-            try writer.finish()
-        }
-        return report
     }
 
     /// Skips a prefix that cannot be listed, unless it is the only one to be exported.
-    private func itemsToExport(_ keyring: Keyring, _ prefix: String?, report: inout ExportReport) throws
+    private func itemsToExport(_ keyring: Keyring, _ prefix: String?, _ report: inout ExportReport) throws
         -> [ItemRecords]
     {
-        let namespaces = try storage.namespaces()
-        if let prefix {
-            let chosen = keyring.namespace(ofPrefix: prefix)
-            return try namespaces.filter { $0 == chosen }.map { try items(in: $0) }
-        }
-        return try namespaces.filter(keyring.owns).compactMap { namespace in
+        let namespaces = try namespacesToExport(keyring, prefix)
+        if prefix != nil { return try namespaces.map { try items(in: $0) } }
+        return try namespaces.compactMap { namespace in
             try skippingIfUnusable(namespace, unreadable: { report.findings.append($0.finding) }) {
                 try items(in: namespace)
             }
         }
     }
 
-    private func exportItem(
-        _ record: ItemRecord,
-        _ report: inout ExportReport,
-        _ write: (StoredItem) throws -> Void
-    ) throws {
+    /// The states of the records that an export looks at, those in a prefix that cannot be listed left out.
+    private func recordStates(_ keyring: Keyring, _ prefix: String?) throws -> RecordStates {
+        var states = RecordStates()
+        for namespace in try namespacesToExport(keyring, prefix) {
+            try skippingIfUnusable(namespace, unreadable: { _ in }) {
+                try forEachRecord(in: namespace) { states.add($0.name, try revision(of: $0)) }
+            }
+        }
+        return states
+    }
+
+    /// Returns nil if the record cannot be read.
+    private func revision(of record: ItemRecord) throws -> RecordRevision? {
+        do {
+            return try withContents(of: record, atLeast: 0) { $0.revision } ?? .absent
+        } catch let error as LockboxError {
+            _ = try unreadableItem(record, error: error)
+            return nil
+        }
+    }
+
+    /// Reads a record once. Returns nil if it was removed meanwhile, or has no place in a backup.
+    private func itemToExport(_ record: ItemRecord, _ read: inout RecordStates, _ report: inout ExportReport)
+        throws -> StoredItem?
+    {
+        let found: Record?
+        do {
+            found = try withContents(of: record, atLeast: .max) {
+                Record(bytes: Array($0.bytes), revision: $0.revision)
+            }
+        } catch let error as LockboxError {
+            report.findings.append(try unreadableItem(record, error: error).finding)
+            read.add(record.name, nil)
+            return nil
+        }
+        guard let found else { return nil }
+        read.add(record.name, found.revision)
+        return try item(ItemRecord(name: record.name, id: record.id, contents: .present(found)), &report)
+    }
+
+    private func item(_ record: ItemRecord, _ report: inout ExportReport) throws -> StoredItem? {
         let keyring = try keyStore.currentKeyring()
-        // Nil if the item was removed meanwhile, or cannot be read.
         let metadata = try readableMetadata(record, keyring) { report.findings.append($0.finding) }
-        guard let metadata else { return }
-        if ItemKey.isReserved(prefix: metadata.key.prefix) { return }
-        if metadata.attributes.accessibility.isThisDeviceOnly {
-            return report.excludedKeys.append(metadata.key)
+        guard let metadata, !ItemKey.isReserved(prefix: metadata.key.prefix) else { return nil }
+        var staysHere = metadata.attributes.accessibility.isThisDeviceOnly
+        do {
+            // What stays here may be locked. Under newer keys, what is there now was read.
+            let item = staysHere ? nil : try openItem(record, keyring, at: nil).item
+            staysHere = item?.attributes.accessibility.isThisDeviceOnly ?? staysHere
+            if staysHere { report.excludedKeys.append(metadata.key) }
+            guard let item, !staysHere else { return nil }
+            report.exportedCount += 1
+            return item
+        } catch let error as LockboxError {
+            report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
+            return nil
         }
-        let found: StoredItem?
-        do { found = try item(for: metadata.key, now: nil) } catch let error as LockboxError {
-            return report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
+    }
+}
+
+/// The revisions of records at some time: equal to those of another time if no record has changed. A sum, as there may be a
+/// million.
+struct RecordStates: Equatable {
+    private var count = 0
+    private var sum = SIMD4<UInt64>()
+
+    /// - Parameter revision: Nil for a record that cannot be read.
+    mutating func add(_ record: RecordName, _ revision: RecordRevision?) {
+        let numbers = withUnsafeBytes(of: (revision ?? .absent).numbers, Array.init)
+        var hash = SIMD4<UInt64>()
+        (Array(record.path.utf8) + numbers).withUnsafeBytes { input in
+            withUnsafeMutableBytes(of: &hash) { Sodium.hash(input, into: $0) }
         }
-        guard let item = found else { return }
-        // The item may have been moved to another class meanwhile.
-        if item.attributes.accessibility.isThisDeviceOnly { return report.excludedKeys.append(item.key) }
-        try write(item)
-        report.exportedCount += 1
+        count += 1
+        sum &+= hash
+    }
+}
+
+extension StoreFinding {
+    fileprivate static func changing(_ location: String) -> StoreFinding {
+        StoreFinding(
+            kind: .changing,
+            location: location,
+            reason: "the store was changed all the while, so an item that was moved meanwhile may be missing"
+        )
     }
 }
 
@@ -182,12 +240,11 @@ public enum BackupRecipients: Sendable {
     /// is the most that age accepts. Its own default is 18.
     case passphrase(PasscodeSource, workFactor: Int = 18)
 
-    /// Whoever has the private key of one of these public keys of age, which begin with `age1`: 1 to 10,000. The export needs no
+    /// The owner of the private key of one of these public keys of age, which begin with `age1`: 1 to 1,024. The export needs no
     /// secret then.
     case publicKeys([String])
 
-    /// A header of 1 MB, which every reader takes.
-    private static let maximumCount = 10_000
+    private static let maximumCount = AgeEncryptor.maximumRecipients
 
     func keys() throws -> [AgeRecipient] {
         switch self {
@@ -232,9 +289,14 @@ public struct ExportReport: StoreReport, Hashable, Codable {
     /// The items that are not in the backup because their class is a `ThisDeviceOnly` class.
     public var excludedKeys: [ItemKey] = []
 
-    /// The items that cannot be read, and the folders of prefixes that cannot be listed. They are not in the backup.
+    /// The items that cannot be read, and the folders of prefixes that cannot be listed. They are not in the backup. And whether the
+    /// store was changed all the while.
     public var findings: [StoreFinding] = []
 
-    /// Where the earlier backup of that name is now, if it stays: it has something that the new one lacks, or cannot be read.
+    /// Where the backup is: at the path that was given or, if it is not complete and there is an earlier one, at that path with
+    /// `.incomplete` at its end.
+    public var path = "-"
+
+    /// Where the earlier backup is, if there was one.
     public var keptBackup: String?
 }

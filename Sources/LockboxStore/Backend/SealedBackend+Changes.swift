@@ -47,7 +47,7 @@ private final class KnownNames: Sendable {
         state.withLock { $0.isComplete = false }
         let keyring = try backend.keyStore.currentKeyring()
         // Many at a time: there may be thousands, on a network.
-        try backend.forEachRecord(in: namespace) { item in
+        try backend.forEachRecordBesideMoves(in: namespace) { item in
             var found = RecordState.absent
             if let metadata = try backend.readableMetadata(
                 item,
@@ -56,8 +56,9 @@ private final class KnownNames: Sendable {
             ) {
                 found = .key(metadata.key.key)
             }
-            if case .absent = found { return }
+            if case .absent = found { return false }
             state.withLock { if $0.seen[item.id] == nil { $0.seen[item.id] = found } }
+            return true
         }
         state.withLock { $0.isComplete = true }
     }

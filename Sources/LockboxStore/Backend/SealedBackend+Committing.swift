@@ -26,7 +26,7 @@ extension SealedBackend {
                 keyring = try keyStore.newest(keyring)
                 let part = try prepare(rest.prefix(next.count), with: keyring, maximumLength: next.length)
                 // A decision may have changed its mind, and need locks that come before this one.
-                let namespaces = Set(part.changes.map(\.record.namespace))
+                let namespaces = part.changes.namespaces(expecting: part.expected)
                 if namespaces != locked {
                     lock?.release()
                     (lock, locked) = (nil, namespaces)
@@ -47,7 +47,7 @@ extension SealedBackend {
                     keyring = try keyStore.currentKeyring()
                 }
             } catch let error as LockboxError
-                where [.interactionNotAllowed, .passcodeNotSet].contains(error.code)
+                where [.interactionNotAllowed, .classNotProven, .passcodeNotSet].contains(error.code)
             {
                 // Another process may have set or removed a passcode since the keybag was read.
                 let current = try keyStore.currentKeyring()
@@ -79,25 +79,38 @@ extension SealedBackend {
         while part.count < edits.count, part.count == 0 || length < maximumLength {
             if ahead.isEmpty { ahead = try readTogether(edits.dropFirst(part.count), most: &most) }
             let edit = ahead.removeFirst()
-            guard case .replace(let expected, let item) = try edit.decide(edit.record, keyring) else {
-                part.count += 1
-                continue
-            }
-            let record = edit.record
-            if let item {
-                let bytes = try seal(item, into: record, with: keyring)
-                length += bytes.count
-                // The storage's limit is a strict one. This record is decided again, for the next commit.
-                if length > storage.limits.maximumCommitLength, part.count > 0 { break }
-                part.changes.append(.put(record.name, bytes))
-                part.expected[KeyStore.keybagRecord] = keyring.revision
-            } else {
-                part.changes.append(.remove(record.name))
-            }
-            part.expected[record.name] = expected
+            let (changes, expected) = try decided(edit, with: keyring)
+            length += changes.reduce(0) { $0 + $1.length }
+            // The storage's limit is a strict one. This edit is decided again, for the next commit.
+            if length > storage.limits.maximumCommitLength, part.count > 0 { break }
+            part.changes += changes
+            part.expected.merge(expected) { $1 }
             part.count += 1
         }
         return part
+    }
+
+    /// What an edit changes, and the revisions that it is decided for, also of the records that it leaves alone. An edit that
+    /// changes nothing expects nothing.
+    private func decided(_ edit: ItemEdit, with keyring: Keyring) throws
+        -> (changes: [RecordChange], expected: [RecordName: RecordRevision])
+    {
+        var (changes, expected): ([RecordChange], [RecordName: RecordRevision]) = ([], [:])
+        var records = edit.records
+        for index in records.indices { records[index].isDecided = true }
+        for (record, change) in zip(records, try edit.decide(records, keyring)) {
+            switch change {
+            case .keep(let revision): expected[record.name] = revision
+            case .replace(let revision, with: nil):
+                changes.append(.remove(record.name))
+                expected[record.name] = revision
+            case .replace(let revision, with: let item?):
+                changes.append(.put(record.name, try seal(item, into: record, with: keyring)))
+                expected[record.name] = revision
+                expected[KeyStore.keybagRecord] = keyring.revision
+            }
+        }
+        return changes.isEmpty ? ([], [:]) : (changes, expected)
     }
 
     // MARK: Decisions
@@ -123,6 +136,12 @@ extension SealedBackend {
         try changes.options.policy.check(key: key.key, exists: old.exists)
         if let damage = old.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old, keyring)
+        // An equal value keeps it. A damaged one is replaced.
+        if old.attributes?.refreshClaim != nil,
+            let (item, revision) = try? openItem(record, keyring, at: changes.modified)
+        {
+            return .replace(revision, with: try changes.item(after: item, for: key))
+        }
         let attributes = try changes.attributes(after: old.attributes, value: value)
         return .replace(old.revision, with: StoredItem(key: key, value: value, checked: attributes))
     }
@@ -180,20 +199,43 @@ extension SealedBackend {
         }
     }
 
+    /// Calls a closure with each item's record, also with one that another writer moves between the list and the look at it. An
+    /// item that is moved after the look is passed once more, under its new key.
+    ///
+    /// - Parameter isThere: Returns whether the record was still there.
+    func forEachRecordBesideMoves(in namespace: String, _ isThere: (ItemRecord) throws -> Bool) throws {
+        var (seen, gone): ([RecordID], Set<RecordID>) = ([], [])
+        func look(_ item: ItemRecord) throws {
+            seen.append(item.id)
+            if try !isThere(item) { gone.insert(item.id) }
+        }
+        try forEachRecord(in: namespace) { try look($0) }
+        var conflicts = ConflictLimit()
+        while let id = gone.first {
+            try conflicts.check(RecordName(namespace: namespace, name: id.name), storage)
+            let found = Set(seen).subtracting(gone)
+            (seen, gone) = (Array(found), [])
+            for item in try items(in: namespace) where !found.contains(item.id) { try look(item) }
+        }
+    }
+
     /// Returns the first of these edits with what their records hold, if the storage reads several as of one instant;
     /// otherwise all without. If one cannot be read, none has contents: what is wrong shows when it is read by itself.
     ///
     /// - Parameter most: How many to read. Receives how many of this size 4 MiB of memory hold.
     func readTogether(_ edits: ArraySlice<ItemEdit>, most: inout Int) throws -> ArraySlice<ItemEdit> {
-        guard storage.limits.isTransactional, edits.count > 1 else { return edits }
+        guard storage.limits.isTransactional, edits.count > 1 || edits.first?.records.count ?? 0 > 1
+        else { return edits }
         let edits = edits.prefix(most)
-        guard let found = try readIfWhole(edits.map(\.record.name)) else { return edits }
+        guard let found = try readIfWhole(edits.flatMap(\.records).map(\.name)) else { return edits }
         let length = found.values.reduce(0) { $0 + $1.bytes.count } / max(1, found.count)
         most = max(1, (4 << 20) / max(1, length))
         return ArraySlice(
             edits.map { edit in
                 var edit = edit
-                edit.record.contents = found[edit.record.name].map(KnownContents.present) ?? .absent
+                for (index, record) in edit.records.enumerated() {
+                    edit.records[index].contents = found[record.name].map(KnownContents.present) ?? .absent
+                }
                 return edit
             }
         )
@@ -242,14 +284,25 @@ extension SealedBackend {
     }
 }
 
-/// An item's record that is to be changed, and how.
+/// Items' records that are decided about together and changed in one commit, and how.
 struct ItemEdit {
-    var record: ItemRecord
-    /// Called again whenever another writer has changed the record.
-    let decide: (ItemRecord, Keyring) throws -> Change
+    /// All that the decision looks at: one, or two of which at most one is written.
+    var records: [ItemRecord]
+    /// Returns what becomes of each record. Called again whenever another writer has changed one of them.
+    let decide: ([ItemRecord], Keyring) throws -> [Change]
+
+    init(records: [ItemRecord], decide: @escaping ([ItemRecord], Keyring) throws -> [Change]) {
+        self.records = records
+        self.decide = decide
+    }
+
+    init(record: ItemRecord, decide: @escaping (ItemRecord, Keyring) throws -> Change) {
+        self.init(records: [record]) { [try decide($0[0], $1)] }
+    }
 
     enum Change {
-        case keep
+        /// The record stays as it is. The edit's other changes are decided for this revision of it.
+        case keep(RecordRevision)
         /// The revision that the decision is based on, or nil if it does not matter what is there; and the item to store, or
         /// nil to remove it.
         case replace(RecordRevision?, with: StoredItem?)
@@ -262,6 +315,8 @@ struct ItemRecord: Sendable {
     let id: RecordID
     /// The record, if it was read together with others. Nil if it has to be read.
     var contents: KnownContents?
+    /// Whether a commit that expects the present keybag follows.
+    var isDecided = false
 }
 
 /// A namespace's items. Compact, because there may be a million.

@@ -22,6 +22,9 @@ extension SealedBackend {
     ///     lowered: an item that is replaced, also a damaged or expired one, keeps a class that is better protected than the
     ///     backup's, and stays on this device if it was to.
     ///   - isDryRun: Whether only to report what would be imported.
+    ///   - isTrusted: Whether you vouch that the backup is yours: classes that were chosen in the store that it is of then count
+    ///     as chosen in this one. Otherwise none does, and the next write of an item has to name its class, unless that is
+    ///     ``Accessibility/whenUnlocked``.
     ///   - progress: Called after each batch of items.
     /// - Returns: The items that were written, those that were kept, and those that could not be replaced.
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``,
@@ -37,6 +40,7 @@ extension SealedBackend {
         with secret: BackupSecret,
         existing: ExistingItemPolicy = .keep,
         isDryRun: Bool = false,
+        isTrusted: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ImportReport {
         var reader = try BackupReader(path, secret.identities(), SystemCalls())
@@ -61,7 +65,7 @@ extension SealedBackend {
             progress(StoreProgress(completed: completed, total: total))
         }
         try reader.read { item in
-            batch.append(item)
+            batch.append(isTrusted ? item : item.with(ClassOrigin(.missing)))
             if batch.count == ItemOperation.batch || item.value.data.count > Self.largeValue {
                 try importBatch()
             }
@@ -248,8 +252,7 @@ extension SealedBackend {
     private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
         guard let keyring = try keyStore.keyring(creating: true) else { return }
         let records = items.map { itemRecord(of: $0.key, keyring) }
-        let byName = Dictionary(zip(records.map(\.name), items)) { $1 }
-        guard byName.count == items.count else {
+        guard Set(records.map(\.name)).count == items.count else {
             // A commit changes a record once.
             return try items.forEach { try importItems([$0], &state) }
         }
@@ -258,16 +261,18 @@ extension SealedBackend {
             try setAside(record, keyring, for: item, begun)
         }
         var imported: [RecordName: Imported] = [:]
-        try changeItems(records, with: keyring) { record, keyring in
-            guard let item = byName[record.name] else { return .keep }
-            let place = try place(record, keyring, of: item, begun)
-            let outcome = try outcome(item, record, in: place.state, begun)
-            imported[record.name] = outcome
-            switch outcome {
-            case .added, .replaced: return .replace(place.revision, with: place.item)
-            case .unchanged, .kept, .failed: return .keep
+        let edits = zip(records, items).map { record, item in
+            ItemEdit(record: record) { [self] record, keyring in
+                let place = try place(record, keyring, of: item, begun)
+                let outcome = try outcome(item, record, in: place.state, begun)
+                imported[record.name] = outcome
+                switch outcome {
+                case .added, .replaced: return .replace(place.revision, with: place.item)
+                case .unchanged, .kept, .failed: return .keep(place.revision)
+                }
             }
         }
+        try commitEdits(edits, with: keyring)
         for (record, item) in zip(records, items) {
             if let imported = imported[record.name] { try note(imported, of: item, record, &state) }
         }
@@ -288,7 +293,8 @@ extension StoredItem {
             options: WriteOptions(accessibility: accessibility),
             modified: attributes.modified
         )
-        return try changes.item(after: self, for: key)
+        // The backup's owner has not chosen this class.
+        return try changes.item(after: self, for: key).with(ClassOrigin(.missing))
     }
 }
 

@@ -8,8 +8,8 @@ extension SealedBackend {
     ///
     /// - Parameter progress: Called after each record.
     /// - Returns: The number of intact items, and all problems found.
-    /// - Throws: ``LockboxError`` if the store cannot be read at all, or becomes unreachable during the call. Problems with
-    ///   its contents are in the report.
+    /// - Throws: ``LockboxError/storeNotFound(location:)``; another ``LockboxError`` if the store cannot be read at all, or becomes
+    ///   unreachable during the call. Problems with its contents are in the report.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
@@ -22,14 +22,16 @@ extension SealedBackend {
             report.add(error, try keybagLocation(error))
             return report
         }
-        guard let keyring else { return report }
+        guard let keyring else { throw keyStore.storeIsNotFound }
         if try keyStore.isInterrupted() {
             report.add(
                 .interrupted,
                 keyStore.keybagLocation,
-                reason: "an earlier change of the keys was interrupted; rotate the keys to complete it"
+                reason:
+                    "a change of the keys was interrupted, or is under way; rotate the keys to complete it"
             )
         }
+        try verifyManifest(&report)
         let namespaces = try itemsToVerify(keyring, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
@@ -39,10 +41,18 @@ extension SealedBackend {
         return report
     }
 
+    private func verifyManifest(_ report: inout VerifyReport) throws {
+        guard let first = try keyStore.own().keybag.closing.manifest, try keyStore.manifest(first) == nil
+        else { return }
+        let location = storage.location(of: Manifest.name(first))
+        let reason = "the list of items that still use former keys is missing or damaged; accept them by name"
+        report.add(.damaged, location, reason: reason)
+    }
+
     /// Returns every item of the store, and reports everything else.
     private func itemsToVerify(_ keyring: Keyring, _ report: inout VerifyReport) throws -> [ItemRecords] {
         var found: [ItemRecords] = []
-        for namespace in try storage.namespaces() {
+        for namespace in try storage.namespaces() where namespace != Manifest.namespace {
             guard keyring.owns(namespace: namespace) else {
                 report.add(.foreign, namespace, reason: "the folder does not belong to this store")
                 continue
@@ -187,7 +197,7 @@ extension SealedBackend {
     }
 
     /// Refuses everything that is not the name of an item of this store, above all the keybag.
-    private func recordName(_ record: String) throws -> RecordName {
+    func recordName(_ record: String) throws -> RecordName {
         let keyring = try keyStore.currentKeyring()
         let parts = record.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, keyring.owns(namespace: parts[0]),

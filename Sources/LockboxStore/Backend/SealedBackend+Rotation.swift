@@ -17,9 +17,10 @@ extension SealedBackend {
     /// Every call creates new keys. If it is interrupted, every item can be read, with an old key or a new one, and the next
     /// call reseals the rest too. File names, and the key they are derived with, do not change.
     ///
-    /// An item that cannot be read for now, because of its permissions, a link or the disk, keeps the old keys, and so does a
-    /// folder that cannot be listed. From then on, the old keys open these items alone. Repair or remove them, then call this
-    /// again. A damaged item keeps no keys.
+    /// Before it reseals anything, the call writes down which items there are. From then on, the old keys open these very bytes, and
+    /// nothing that comes later. An item that cannot be read just then, because of its permissions, a link or the disk, or because
+    /// its folder cannot be listed, is not among them: repair it, and accept it by name (``acceptItem(record:)``). The old keys stay
+    /// until then, or until it is removed. A damaged item keeps no keys.
     ///
     /// - Parameters:
     ///   - newDeviceKey: The source of the new device key, if the key is or will be kept outside the store. This backend
@@ -27,16 +28,17 @@ extension SealedBackend {
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of resealed items, the items that could not be read, and how many keep the old keys.
+    /// - Returns: The number of resealed items, the items that could not be read, and how many the old keys are kept for.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
-    ///   changed the passcode since it was unlocked. After any error, the call can be repeated.
+    ///   changed the passcode since it was unlocked; ``LockboxError/storeNotFound(location:)``. After any error, the call can be
+    ///   repeated.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func rotateKeys(newDeviceKey: DeviceKeySource? = nil, progress: (StoreProgress) -> Void = { _ in })
         throws
         -> RotationReport
     {
-        guard try keyStore.keyring(creating: false) != nil else { return RotationReport() }
+        guard try keyStore.keyring(creating: false) != nil else { throw keyStore.storeIsNotFound }
         let hasNewDeviceKey = try makeNewKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
         return try completeRotation(hasNewDeviceKey, resealing: true, progress: progress)
     }
@@ -91,47 +93,42 @@ extension SealedBackend {
     /// How often a rotation goes on with the work of another one that has overtaken it.
     private static var maximumRounds: Int { 8 }
 
-    /// Reseals every item that is sealed with old keys, and removes the keys that no item needs any more.
+    /// Closes the older epochs, reseals every item that is sealed with their keys, and removes the keys that no item needs any more.
     ///
     /// If another process begins another epoch meanwhile, its work is done here too: it may be killed.
     func completeRotation(_ hasNewDeviceKey: Bool, resealing: Bool, progress: (StoreProgress) -> Void) throws
         -> RotationReport
     {
         var report = RotationReport(hasNewDeviceKey: hasNewDeviceKey)
-        if !resealing {
-            report.postponement = .requested
-            return report
-        }
         for _ in 0..<Self.maximumRounds {
-            let keyring = try keyStore.completeKeyring()
+            let epoch = try keyStore.completeKeyring().epoch
             var unreadable: ItemsByLocation = [:]
-            try resealAll(keyring, &report.resealedCount, unreadable: &unreadable, progress: progress)
-            let leftovers = try leftovers(keyring, &unreadable)
-            guard try isCurrent(keyring) else { continue }
+            // What is there now opens until it is resealed. What comes later, under keys that others may have, does not.
+            var old = try closeOlderEpochs(than: epoch, OldItems(), &report.resealedCount, &unreadable)
+            if resealing, let left = old, left.count > 0 {
+                unreadable = [:]
+                try resealAll(
+                    keyStore.completeKeyring(),
+                    &report.resealedCount,
+                    unreadable: &unreadable,
+                    progress: progress
+                )
+                let rest = OldItems(areLeft: true)
+                old = try closeOlderEpochs(than: epoch, rest, &report.resealedCount, &unreadable)
+            }
+            guard let old, try keyStore.completeKeyring().epoch == epoch else { continue }
+            // The next rotation removes what stays.
+            try? keyStore.removeOldManifests()
             report.unreadableItems = unreadable.values.sorted { $0.location < $1.location }
-            report.unrevokedCount = leftovers.count
-            guard leftovers.count <= Leftover.maximumCount else {
-                report.postponement = .failed
-                return report
-            }
-            // A commit that made an item use the new keys may not be durable yet.
-            for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-                try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
-            }
-            // Does nothing if another epoch has begun since.
-            try keyStore.finishRotation(of: keyring.epoch, leaving: leftovers)
-            if try isCurrent(keyring) { return report }
+            report.unrevokedCount = resealing ? old.count : 0
+            report.postponement = resealing ? nil : .requested
+            return report
         }
         report.postponement = .overtaken
         return report
     }
 
     private typealias ItemsByLocation = [String: UnreadableItem]
-
-    /// Whether no other process has begun another epoch.
-    private func isCurrent(_ keyring: Keyring) throws -> Bool {
-        try keyStore.completeKeyring().epoch == keyring.epoch
-    }
 
     private func resealAll(
         _ keyring: Keyring,
@@ -155,99 +152,114 @@ extension SealedBackend {
         }
     }
 
-    /// Returns what may still use the older keys. Looks at all items again, because removing a key too early loses its items.
-    private func leftovers(_ keyring: Keyring, _ unreadable: inout ItemsByLocation) throws -> [Leftover] {
-        var found: [String: [Leftover]] = [:]
-        // Those of earlier rotations may be in a folder that cannot be listed.
-        var earlier = Dictionary(grouping: keyring.leftovers, by: \.id)
-        var unlisted: [String] = []
+    // MARK: Former keys
+
+    /// Lets former keys open what is there now, and nothing else. Removes those that no item needs.
+    ///
+    /// - Parameters:
+    ///   - resealed: Counts Lockbox's own records, which are resealed in any case: former keys open none of them.
+    ///   - unreadable: Receives what does not open from now on.
+    /// - Returns: What was found. Nil if another process has begun or closed an epoch since.
+    private func closeOlderEpochs(
+        than epoch: UInt32,
+        _ none: OldItems,
+        _ resealed: inout Int,
+        _ unreadable: inout ItemsByLocation
+    ) throws -> OldItems? {
+        let keyring = try keyStore.completeKeyring()
+        guard keyring.epoch == epoch else { return nil }
+        // Otherwise the next one would list nothing.
+        for first in keyring.closings.compactMap(\.manifest) {
+            _ = try keyStore.manifest(first, strictly: true)
+        }
+        var old = none
+        try add(allOf: keyring, to: &old, &unreadable)
+        try resealBatch(old.own, &resealed, unreadable: &unreadable)
+        // A commit that made an item use the new keys may not be durable yet.
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            var leftovers: [Leftover] = []
-            var listed: [SIMD16<UInt8>] = []
+            try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
+        }
+        let isClosed = try keyStore.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
+        return isClosed ? old : nil
+    }
+
+    /// Adds the items that are sealed with former keys. Waits for commits that may use the keybag from before the epoch; later
+    /// ones use the new keys. So nothing that was committed is left out.
+    private func add(
+        allOf keyring: Keyring,
+        to old: inout OldItems,
+        _ unreadable: inout ItemsByLocation
+    ) throws {
+        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             let isListed: Void? = try skippingIfUnusable(
                 namespace,
                 unreadable: { unreadable[$0.location] = $0 }
             ) {
-                try forEachRecord(in: namespace, waitingForCommits: true) { item in
-                    if earlier[Leftover.start(of: item.id)] != nil {
-                        listed.append(Leftover.start(of: item.id))
-                    }
-                    guard let (error, epochs) = try olderKeys(of: item, keyring) else { return }
-                    let left = unresealed(item, error)
+                try forEachRecord(in: namespace, waitingForCommits: true) { record in
+                    let error = try add(record, to: &old, keyring)
+                    guard let left = error.map({ unresealed(record, $0) }) else { return }
                     unreadable[left.location] = unreadable[left.location] ?? left
-                    if let epochs { leftovers.append(Leftover(item.id, epochs)) }
                 }
             }
-            if isListed == nil {
-                leftovers = whole(namespace, keyring)
-                unlisted.append(namespace)
-            } else {
-                for id in listed { earlier[id] = nil }
-            }
-            found[namespace] = leftovers.isEmpty ? nil : leftovers
-            earlier[Keyring.prefixID(ofNamespace: namespace).map(Leftover.start)!] = nil
+            if isListed == nil { old.keep(keyring.formerEpochs) }
         }
-        for namespace in unlisted { found[namespace, default: []] += earlier.values.joined() }
-        let all = Set(found.values.joined())
-        if all.count > Leftover.maximumCount {
-            return found.flatMap { namespace, leftovers in
-                let location = storage.location(of: RecordName(namespace: namespace, name: ""))
-                unreadable[location] = UnreadableItem(
-                    key: nil,
-                    record: namespace,
-                    location: location,
-                    error: .corrupt(record: location, reason: Self.tooManyLeftovers)
-                )
-                return whole(namespace, keyring, leftovers)
-            }
-        }
-        return Array(all)
     }
 
-    private static var tooManyLeftovers: String {
-        "more than \(Leftover.maximumCount) of the store's items cannot be resealed, so any item in this folder may still be opened "
-            + "with older keys"
+    /// Returns what is wrong with an item, if anything is.
+    ///
+    /// One that can be read is listed if all items of its epoch open, or if it was listed before: a second rotation proves nothing of
+    /// what was put there after the first. A damaged one needs no keys. One that cannot be read for now may need any.
+    private func add(_ record: ItemRecord, to old: inout OldItems, _ keyring: Keyring) throws -> LockboxError?
+    {
+        let location = storage.location(of: record.name)
+        do {
+            guard try header(of: record)?.header.epoch != keyring.epoch,
+                let item = try oldItem(record, keyring)
+            else { return nil }
+            let closing = keyring.closing(of: item.epoch)
+            if ItemKey.isReserved(prefix: item.prefix) {
+                if closing != nil { return RecordError.notListed.lockboxError(location) }
+                old.own.append(ItemRecord(name: record.name, id: record.id))
+                return nil
+            }
+            old.keep([item.epoch])
+            let isListed = try closing.map { try keyStore.lists(record.id, item.hash, $0) } ?? true
+            guard isListed else { return RecordError.notListed.lockboxError(location) }
+            old.manifest.add(record.id, item.hash)
+            return old.areLeft
+                ? .corrupt(record: location, reason: "it is not sealed with the new keys") : nil
+        } catch let error as LockboxError {
+            if error.isOfWholeStore(notOf: location) { throw error }
+            switch error.code {
+            case .corrupt, .authenticationFailed, .rolledBack: break
+            case .unreadable, .unsafePermissions, .unsupportedVersion: old.keep(keyring.formerEpochs)
+            // It says nothing of this record, which may be intact and would not open any more.
+            default: throw error
+            }
+            return error
+        }
     }
 
-    /// All items of a namespace, with the epochs that some of them are known to need.
-    private func whole(_ namespace: String, _ keyring: Keyring, _ known: [Leftover] = []) -> [Leftover] {
-        let epochs = known.map(\.epochs) + [keyring.olderEpochs(of: nil, in: namespace)].compactMap { $0 }
-        guard let id = Keyring.prefixID(ofNamespace: namespace), let first = epochs.map(\.lowerBound).min(),
-            let last = epochs.map(\.upperBound).max()
-        else { return [] }
-        return [Leftover(id, first...last)]
+    /// Opens an item's metadata with former keys. Returns nil if it has the newest, or was removed meanwhile.
+    private func oldItem(_ record: ItemRecord, _ keyring: Keyring) throws -> (
+        epoch: UInt32, hash: RecordHash, prefix: String
+    )? {
+        let found = try withRecord(record, keyring, atLeast: .max, unlisted: true) { contents, id, keyring in
+            // The hash is of the bytes before they are opened in place.
+            let hash = RecordHash(hashing: UnsafeRawBufferPointer(contents.bytes))
+            let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch ?? 0
+            let key = try ItemEnvelope.openMetadata(contents.bytes, id: id, keyring: keyring).key
+            guard namespace(of: key.prefix, keyring) == record.name.namespace else {
+                throw RecordError.notAuthentic
+            }
+            return (epoch: epoch, hash: hash, prefix: key.prefix)
+        }
+        return found?.epoch == keyring.epoch ? nil : found
     }
 
     private func unresealed(_ item: ItemRecord, _ error: LockboxError) -> UnreadableItem {
         let location = storage.location(of: item.name)
         return UnreadableItem(key: nil, record: item.name.path, location: location, error: error)
-    }
-
-    /// Returns why an item is not sealed with the new keys, and which older ones it may need: those that its header names, if
-    /// its metadata opens with them; all, if it cannot be read for now; none, if it is damaged.
-    private func olderKeys(of item: ItemRecord, _ keyring: Keyring) throws -> (
-        error: LockboxError, epochs: ClosedRange<UInt32>?
-    )? {
-        let location = storage.location(of: item.name)
-        var epoch: UInt32?
-        do {
-            epoch = try header(of: item)?.header.epoch
-            // Nil also if it was removed after it was listed.
-            guard epoch != keyring.epoch, try metadata(item, keyring) != nil, let epoch else { return nil }
-            let error = LockboxError.corrupt(
-                record: location,
-                reason: "it is not sealed with the new keys"
-            )
-            return (error, epoch...epoch)
-        } catch let error as LockboxError {
-            if error.isOfWholeStore(notOf: location) { throw error }
-            switch error.code {
-            case .corrupt, .authenticationFailed, .rolledBack: return (error, nil)
-            // Its metadata has been opened.
-            case .requirementNotMet: return (error, epoch.map { $0...$0 })
-            default: return (error, keyring.olderEpochs(of: item.id, in: item.name.namespace))
-            }
-        }
     }
 
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
@@ -264,8 +276,10 @@ extension SealedBackend {
             for item in items {
                 do { resealed += try resealTogether([item]) } catch let error as LockboxError {
                     let found = unresealed(item, error)
-                    // Each of the others would be waited for as long.
-                    if error.code == .outcomeUnknown || error.isOfWholeStore(notOf: found.location) {
+                    // Each of the others would be waited for as long, and a keybag that is refused is not the item's fault.
+                    if error.code == .outcomeUnknown || error.location == keyStore.keybagLocation
+                        || error.isOfWholeStore(notOf: found.location)
+                    {
                         throw error
                     }
                     unreadable[found.location] = found
@@ -287,10 +301,30 @@ extension SealedBackend {
     }
 }
 
+/// The items that are sealed with former keys.
+private struct OldItems {
+    /// Whether all others have been resealed.
+    var areLeft = false
+    /// Those that open until they are resealed.
+    var manifest = Manifest()
+    /// Lockbox's own records.
+    var own: [ItemRecord] = []
+    /// The epochs whose keys are needed.
+    private(set) var epochs: Set<UInt32> = []
+    /// The number of items, and of folders that cannot be listed, that need them.
+    private(set) var count = 0
+
+    mutating func keep(_ needed: Set<UInt32>) {
+        epochs.formUnion(needed)
+        count += 1
+    }
+}
+
 /// The result of a call that replaces the store's keys: ``SealedBackend``'s `rotateKeys`, and every change of a passcode
 /// or another slot.
 public struct RotationReport: StoreReport, Equatable {
-    /// Why items were left for later. Whoever has the old keys can open them until the next `rotateKeys(newDeviceKey:)`.
+    /// Why items were left for later. The old keys open them until the next `rotateKeys(newDeviceKey:)`, and
+    /// no others.
     #if hasAttribute(nonexhaustive)
         @nonexhaustive
     #endif
@@ -299,7 +333,8 @@ public struct RotationReport: StoreReport, Equatable {
         case requested
         /// Other processes began one rotation after the other meanwhile.
         case overtaken
-        /// An error ended the call after the new keys had taken effect.
+        /// An error ended the call after the new keys had taken effect. The old ones may still open new items: see
+        /// ``StoreStatus/isInterrupted``.
         case failed
     }
 
@@ -309,9 +344,9 @@ public struct RotationReport: StoreReport, Equatable {
     /// The items that could not be read, and the prefixes whose folders could not be listed.
     public var unreadableItems: [UnreadableItem] = []
 
-    /// The number of items that may still be sealed with the old keys, not counting postponed ones: those that cannot be read
-    /// for now, or whose value is damaged. A folder that could not be listed counts as one. The old keys are kept, and open
-    /// these items alone.
+    /// The number of items that the old keys are kept for, not counting postponed ones: those that cannot be read for now, are not
+    /// accepted, or have a damaged value. A folder that could not be listed counts as one. See
+    /// ``SealedBackend/acceptItem(record:)``.
     public var unrevokedCount = 0
 
     /// Why items were left for later, or `nil` if none were.

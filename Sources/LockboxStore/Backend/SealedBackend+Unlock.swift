@@ -194,7 +194,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public var slots: [UnlockSlot] {
-        get throws { try keyStore.slots.map(UnlockSlot.init) }
+        get throws { try keyStore.slots }
     }
 
     /// See ``StoreStatus/identity``. `nil` if there is no store yet.
@@ -202,7 +202,7 @@ extension SealedBackend {
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     package var identity: String? {
         get throws {
-            try keyStore.keyring(creating: false) == nil ? nil : keyStore.own().keybag.storeID.hexadecimal
+            try keyStore.keyring(creating: false) == nil ? nil : keyStore.own().keybag.owner.identity
         }
     }
 
@@ -309,7 +309,7 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard try keyStore.slots.contains(where: { $0.id.hexadecimal == id }) else {
+        guard try keyStore.slots.contains(where: { $0.id == id }) else {
             throw LockboxError.slotNotFound(slot: id)
         }
         try makeRoomForKeys()
@@ -318,24 +318,27 @@ extension SealedBackend {
         return resealAfterChange(removed.hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
-    /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot.
+    /// Accepts a store that was restored from an older copy, such as a backup of the machine or a snapshot, or that was replaced or
+    /// removed.
     ///
-    /// The keybag of such a store is older than the one that was seen last, and every call throws
-    /// ``LockboxError/rolledBack(record:reason:)``. Call this only if you know who restored the copy. It creates new keys
-    /// and reseals every item.
+    /// The keybag of a restored store is older than the one that was seen last, and every call throws
+    /// ``LockboxError/rolledBack(record:reason:)``; where this user has unlocked another store, calls throw that,
+    /// ``LockboxError/storeReplaced(location:)`` or ``LockboxError/authenticationFailed(record:)``. Call this only if you know who
+    /// put it there. It creates new keys and reseals every item.
     ///
     /// - Parameters:
     ///   - method: The method that unlocks the store. Not needed if the device key alone opens it.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
     /// - Throws: ``LockboxError/wrongPasscode``; ``LockboxError/interactionNotAllowed(_:)`` if the store has slots, and no
-    ///   method is given.
+    ///   method is given; ``LockboxError/storeNotFound(location:)``.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func acceptRestored(
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        try resealAfterChange(keyStore.acceptRestored(method), resealing: true, progress: progress)
+        guard let hasNewDeviceKey = try keyStore.acceptRestored(method) else { return RotationReport() }
+        return resealAfterChange(hasNewDeviceKey, resealing: true, progress: progress)
     }
 }

@@ -31,43 +31,46 @@ extension SealedBackend {
         try commitEdits(edits, with: keyring)
     }
 
-    /// Moves an item to another key, in one commit unless both items are too long for that. If the storage is not
-    /// transactional, a crash in between leaves the item under both keys, and the call can be repeated.
+    /// Moves an item to another key, in one commit. If the storage is not transactional, a crash in between leaves the item under
+    /// both keys, and the call can be repeated.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
-        try move(key, to: newKey, policy: policy, now: now) { _ in }
+        try put(key, under: newKey, policy: policy, now: now) { .replace($0, with: nil) }
     }
 
-    /// - Parameter willMove: is called with the item before each attempt.
-    func move(
+    /// Copies an item to another key, if it is still there and unchanged when the copy is committed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try put(key, under: newKey, policy: policy, now: now) { .keep($0) }
+    }
+
+    /// - Parameters:
+    ///   - willPut: Called with the item before each attempt.
+    ///   - source: What becomes of the item under the old key, whose revision it receives.
+    func put(
         _ key: ItemKey,
-        to newKey: ItemKey,
+        under newKey: ItemKey,
         policy: WritePolicy,
         now: Date,
-        willMove: (StoredItem?) throws -> Void
+        willPut: @escaping (StoredItem?) throws -> Void = { _ in },
+        source: @escaping (RecordRevision) -> ItemEdit.Change
     ) throws {
-        if key == newKey { return try copy(key, to: newKey, policy: policy, now: now) }
         let keyring = try keyring(orNotFound: key, creating: false)
-        let (source, target) = (itemRecord(of: key, keyring), itemRecord(of: newKey, keyring))
-        var moved: RecordRevision?
-        // The new item is decided first, each time anew.
-        try changeItems([target, source], with: keyring) { record, keyring in
-            if record.name == source.name {
-                // Another writer changed the source after the new item had been committed.
-                guard let revision = moved else { throw LockboxError.conflict(record: key.location) }
-                moved = nil
-                return .replace(revision, with: nil)
-            }
-            let (item, revision) = try openItem(source, keyring, at: now)
-            try willMove(item)
-            guard let item else { throw LockboxError.itemNotFound(key: key.key) }
-            moved = revision
-            let old = try openItem(target, keyring, at: now)
-            // A move that was interrupted is completed.
-            if old.item == item.renamed(to: newKey) { return .keep }
-            try policy.check(key: newKey.key, exists: old.item != nil)
-            return .replace(old.revision, with: item.renamed(to: newKey))
+        let records = [key, newKey].map { itemRecord(of: $0, keyring) }
+        if key == newKey {
+            if try item(for: key, now: now) == nil { throw LockboxError.itemNotFound(key: key.key) }
+            return
         }
+        let edit = ItemEdit(records: records) { [self] records, keyring in
+            let (item, revision) = try openItem(records[0], keyring, at: now)
+            try willPut(item)
+            guard let new = item?.renamed(to: newKey) else { throw LockboxError.itemNotFound(key: key.key) }
+            let old = try openItem(records[1], keyring, at: now)
+            // A move that was interrupted is completed. What it has written may not be durable, so it is written again.
+            if old.item != new { try policy.check(key: newKey.key, exists: old.item != nil) }
+            return [source(revision), .replace(old.revision, with: new)]
+        }
+        try commitEdits([edit], with: keyring)
     }
 
     /// Returns the whole item, or nil if it is absent or has expired, and its record's revision.
@@ -110,10 +113,9 @@ extension SealedBackend {
                 let (revision, epoch) = ($0.revision, ItemHeader.beginning(of: $0.bytes)?.epoch)
                 return (try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil), epoch, revision)
             }
+            guard let (old, epoch, revision) = found else { return .keep(.absent) }
             // Checked only after the item has been opened, because a damaged header can name any epoch.
-            guard let (old, epoch, revision) = found, let item = old, epoch != keyring.epoch else {
-                return .keep
-            }
+            guard let item = old, epoch != keyring.epoch else { return .keep(revision) }
             resealed.insert(record.name)
             return .replace(revision, with: item)
         }
@@ -175,11 +177,51 @@ extension SealedBackend {
         }
     }
 
-    /// Removes every item with a prefix.
+    /// Removes every item with a prefix, also one that another writer moves to another key of the prefix meanwhile.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removeAll(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
-        try removeInBatches(items(in: namespace(of: prefix, keyring))) { _ in .replace(nil, with: nil) }
+        let namespace = namespace(of: prefix, keyring)
+        if try items(in: namespace).isEmpty {
+            try storage.synchronize(namespace)
+            return try keyStore.checkIsThere()
+        }
+        // Each is removed once: what is there later is another item.
+        var removed: Set<RecordID> = []
+        var conflicts = ConflictLimit()
+        while let found = try removeListed(in: namespace, besides: &removed) {
+            try conflicts.check(found, storage)
+        }
+    }
+
+    /// - Returns: One of the records that were found. They may have been moved meanwhile.
+    private func removeListed(in namespace: String, besides removed: inout Set<RecordID>) throws
+        -> RecordName?
+    {
+        var listed: [(item: ItemRecord, revision: RecordRevision?)] = []
+        let hasLocks = !storage.limits.isTransactional
+        try forEachRecord(in: namespace) { item in
+            if removed.contains(item.id) { return }
+            listed.append((ItemRecord(name: item.name, id: item.id), hasLocks ? nil : revision(of: item)))
+        }
+        let length = min(Self.removalBatch, storage.limits.maximumChanges)
+        for start in stride(from: 0, to: listed.count, by: length) {
+            let batch = listed[start..<min(start + length, listed.count)]
+            let expected = batch.compactMap { item, revision in revision.map { (item.name, $0) } }
+            let changes = batch.map { RecordChange.remove($0.item.name) }
+            switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }) {
+            case .committed: removed.formUnion(batch.map(\.item.id))
+            case .unknown(let error): throw error
+            case .conflict: break
+            }
+        }
+        return listed.first?.item.name
+    }
+
+    /// Returns nil if the record cannot be read. Then no item in it can be moved.
+    private func revision(of item: ItemRecord) -> RecordRevision? {
+        if case .present(let record) = item.contents { return record.revision }
+        return try? storage.revision(of: item.name, maximum: .max)
     }
 
     /// Removes the expired items with a prefix, and returns their number.
@@ -194,7 +236,7 @@ extension SealedBackend {
             do {
                 let old = try existingItem(item, keyring, at: now)
                 if let damage = old.damage { throw damage }
-                return old.isExpired ? .replace(old.revision, with: nil) : .keep
+                return old.isExpired ? .remove(old.revision) : .keep
             } catch let error as LockboxError {
                 let item = try unreadableItem(item, error: error)
                 passed[item.record] = item
@@ -223,9 +265,15 @@ extension SealedBackend {
                     .classKey(accessibility),
                     epoch: header.epoch
                 )
-                return isOpenable ? .keep : .replace(revision, with: nil)
+                return isOpenable ? .keep : .remove(revision)
             }
         }
+    }
+
+    private enum Removal {
+        case keep
+        /// The revision that it is decided for, or nil if it does not matter what is there.
+        case remove(RecordRevision?)
     }
 
     /// Removes in batches, so that other writers get the lock in between.
@@ -234,7 +282,7 @@ extension SealedBackend {
     @discardableResult
     private func removeInBatches(
         _ items: ItemRecords,
-        _ choose: (ItemRecord) throws -> ItemEdit.Change
+        _ choose: (ItemRecord) throws -> Removal
     ) throws -> Int {
         if items.isEmpty {
             try storage.synchronize(items.namespace)
@@ -251,7 +299,7 @@ extension SealedBackend {
     /// Chooses again if one of the items has been changed meanwhile.
     private func removeBatch(
         _ items: Slice<ItemRecords>,
-        _ choose: (ItemRecord) throws -> ItemEdit.Change
+        _ choose: (ItemRecord) throws -> Removal
     ) throws -> Int {
         var lock: (any StorageLock)?
         defer { lock?.release() }
@@ -260,7 +308,7 @@ extension SealedBackend {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
             for item in items {
-                guard case .replace(let revision, _) = try choose(item) else { continue }
+                guard case .remove(let revision) = try choose(item) else { continue }
                 expected[item.name] = revision
                 changes.append(.remove(item.name))
             }

@@ -28,6 +28,16 @@ public final class SealedBackend: LockboxBackend {
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) {
+        let memory = StoreMemory.ofUser(of: (storage as? FileStorage)?.directory)
+        self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements, memory: memory))
+    }
+
+    /// Creates a backend whose store ends with the process, and is not remembered.
+    package convenience init(
+        temporary storage: any RecordStorage,
+        deviceKey: DeviceKeySource,
+        requires requirements: StoreRequirements
+    ) {
         self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements))
     }
 
@@ -70,8 +80,8 @@ public final class SealedBackend: LockboxBackend {
         return found
     }
 
-    /// Calls a closure with the attributes of every item with a prefix. Needs some 120 MB of memory for a million
-    /// items.
+    /// Calls a closure with the attributes of every item with a prefix. One that another writer moves meanwhile may come twice,
+    /// under its old key and its new one. Needs some 120 MB of memory for a million items.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func forEachItem(
         prefix: String,
@@ -81,12 +91,16 @@ public final class SealedBackend: LockboxBackend {
     ) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
         var isEmpty = true
-        try forEachRecord(in: namespace(of: prefix, keyring)) { item in
+        try forEachRecordBesideMoves(in: namespace(of: prefix, keyring)) { item in
             isEmpty = false
-            // Nil if the item was removed after the names were read.
-            guard let metadata = try readableMetadata(item, keyring, in: prefix, unreadable: unreadable)
-            else { return }
+            var isUnreadable = false
+            let metadata = try readableMetadata(item, keyring, in: prefix) {
+                isUnreadable = true
+                try unreadable($0)
+            }
+            guard let metadata else { return isUnreadable }
             if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
+            return true
         }
         if isEmpty { try keyStore.checkIsThere() }
     }
@@ -117,9 +131,11 @@ public final class SealedBackend: LockboxBackend {
         var passed: [UnreadableItem] = []
         do {
             try skippingIfUnusable(namespace, unreadable: unreadable) {
-                try forEachRecord(in: namespace) { item in
+                try forEachRecordBesideMoves(in: namespace) { item in
+                    let count = passed.count
                     let metadata = try readableMetadata(item, keyring) { passed.append($0) }
                     if let metadata { throw FoundPrefix(prefix: metadata.key.prefix) }
+                    return passed.count > count
                 }
             }
         } catch let found as FoundPrefix { return found.prefix }
@@ -155,21 +171,30 @@ public final class SealedBackend: LockboxBackend {
     }
 
     /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
-    /// not authentic with keys that may be outdated, tries again with the current keybag. Returns nil if there is no such
-    /// record.
+    /// not authentic with keys that may be outdated, or is of a closed epoch and not listed, tries again with the current keybag.
+    /// Returns nil if there is no such record.
+    ///
+    /// - Parameter unlisted: Whether it may be of a closed epoch and not listed.
     func withRecord<Result>(
         _ record: ItemRecord,
         _ keyring: Keyring,
         atLeast minimum: Int,
+        unlisted: Bool = false,
         _ open: (RecordContents, RecordID, Keyring) throws -> Result
     ) throws -> Result? {
         do {
-            return try withContents(of: record, atLeast: minimum) { contents in
-                if let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch {
-                    try keyring.checkEpoch(epoch, of: record.id, in: record.name.namespace)
+            var isCut = false
+            let found = try withContents(of: record, atLeast: minimum) { contents -> Result? in
+                let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch
+                if let epoch, epoch < keyring.epoch, !unlisted {
+                    isCut = minimum < .max
+                    if isCut { return nil }
+                    if !record.isDecided { try keyStore.checkIsCurrent(keyring) }
+                    try keyStore.checkIsListed(contents, record.id, epoch, keyring)
                 }
                 return try open(contents, record.id, keyring)
             }
+            return isCut ? try withRecord(record, keyring, atLeast: .max, open) : found ?? nil
         } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
             let current = try keyStore.currentKeyring()
             let isCurrent =
@@ -178,9 +203,10 @@ public final class SealedBackend: LockboxBackend {
             if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
             // A record that was read earlier may be sealed with keys that are gone by now.
             return try withRecord(
-                ItemRecord(name: record.name, id: record.id),
+                ItemRecord(name: record.name, id: record.id, isDecided: record.isDecided),
                 current,
                 atLeast: minimum,
+                unlisted: unlisted,
                 open
             )
         } catch let error as RecordError {
@@ -364,10 +390,12 @@ public typealias EncryptedFileBackend = SealedBackend
 extension SealedBackend {
     /// Creates a backend for the store in a folder. Reads and writes nothing.
     ///
-    /// The first write creates the folder (mode 0700) and the store's keys if they do not exist.
+    /// The first write creates the folder (mode 0700) and the store's keys if they do not exist. It throws
+    /// ``LockboxError/invalidLocation(location:reason:)`` if the folder has no store, and is not empty.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, one that begins with `~/`, or a path relative to the current directory.
+    ///   - directory: An absolute path, one that begins with `~/`, or one relative to the current directory, which
+    ///     begins with `./` or `../`.
     ///   - deviceKey: The source of the device key. It must always be the same for one store. By default, the
     ///     key is stored in the folder.
     ///   - requirements: The program's requirements for the store.
@@ -383,7 +411,15 @@ extension SealedBackend {
         lockTimeout: Duration = .seconds(30)
     ) {
         let storage = FileStorage(directory: directory, lockTimeout: lockTimeout)
-        self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements, counter: counter))
+        self.init(
+            KeyStore(
+                storage: storage,
+                deviceKey: deviceKey,
+                requires: requirements,
+                memory: .ofUser(of: storage.directory),
+                counter: counter
+            )
+        )
     }
 
     /// The user's store, shared by all programs like a login keychain.

@@ -1,40 +1,67 @@
 package import LockboxCore
-package import LockboxPlatform
+import LockboxPlatform
 
 /// Writes a file outside a store under a temporary name in the same folder, and renames it when it is complete.
 package struct AtomicFile: ~Copyable {
+    /// The name in the folder, or the path.
     private let destination: String
     private let temporary: String
+    /// If nil, the names are paths.
+    private let folder: OpenFolder?
+    /// For errors.
+    private let path: String
     private let file: CInt
     private let calls: SystemCalls
     private var isFinished: Bool
 
-    /// - Parameter like: The status of a file whose owner and permissions the new one gets. If nil, the mode is
-    ///   0600.
-    package init(_ path: String, like status: stat? = nil, _ calls: SystemCalls) throws(LockboxError) {
+    /// A new file with the mode 0600.
+    package init(_ path: String, _ calls: SystemCalls) throws(LockboxError) {
+        let path = try Path.absolute(path)
+        try self.init(path, in: nil, path: path, like: nil, calls)
+    }
+
+    /// A new file in the place of another, with its owner and permissions.
+    init(replacing place: ResolvedPath, _ status: stat, _ calls: SystemCalls) throws(LockboxError) {
+        try self.init(place.name, in: place.folder, path: place.path, like: status, calls)
+    }
+
+    private init(
+        _ destination: String,
+        in folder: OpenFolder?,
+        path: String,
+        like status: stat?,
+        _ calls: SystemCalls
+    ) throws(LockboxError) {
         // Nothing is set before the last error: it would be destroyed twice.
-        let destination = try Path.absolute(path)
         let temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        file = try Self.create(temporary, like: status, calls: calls)
+        file = try Self.create(temporary, in: folder, path: path, like: status, calls)
         self.destination = destination
         self.temporary = temporary
+        self.folder = folder
+        self.path = path
         self.calls = calls
         isFinished = false
     }
 
-    /// Standard output in the place of a file. It is whole at once, and what it becomes is not synchronized.
+    /// Standard output in the place of a file, which gets everything at the end.
     package init(standardOutput calls: SystemCalls) throws(LockboxError) {
-        file = CInt(try check(errnoIfNegative(dup(STDOUT_FILENO)), "dup", "-"))
-        (destination, temporary) = ("-", "standard output")
+        file = try calls.openTemporary()
+        (destination, temporary) = ("standard output", "the copy of standard output")
+        (path, folder) = (destination, nil)
         self.calls = calls
+        // There is no name to remove.
         isFinished = true
     }
 
-    private static func create(_ path: String, like status: stat?, calls: SystemCalls)
-        throws(LockboxError) -> CInt
-    {
+    private static func create(
+        _ name: String,
+        in folder: OpenFolder?,
+        path: String,
+        like status: stat?,
+        _ calls: SystemCalls
+    ) throws(LockboxError) -> CInt {
         let flags = O_WRONLY | O_CREAT | O_EXCL
-        let result = calls.open(path, at: SystemCalls.currentDirectory, flags, mode: 0o600)
+        let result = calls.open(name, at: descriptor(of: folder), flags, mode: 0o600)
         let file = CInt(try check(result, "open", path))
         do {
             if let status { try copyOwner(of: status, to: file, path: path, calls: calls) }
@@ -42,38 +69,66 @@ package struct AtomicFile: ~Copyable {
             if status == nil { try check(calls.chmod(file, mode: 0o600), "chmod", path) }
         } catch {
             calls.close(file)
-            _ = calls.unlink(path, at: SystemCalls.currentDirectory)
+            _ = calls.unlink(name, at: descriptor(of: folder))
             throw error
         }
         return file
+    }
+
+    private static func descriptor(of folder: OpenFolder?) -> CInt {
+        folder?.descriptor ?? SystemCalls.currentDirectory
     }
 
     private static func copyOwner(of status: stat, to file: CInt, path: String, calls: SystemCalls)
         throws(LockboxError)
     {
         if status.st_uid != geteuid() || status.st_gid != getegid() {
-            try check(errnoIfNegative(fchown(file, status.st_uid, status.st_gid)), "chown", path)
+            let result = errnoIfNegative(fchown(file, status.st_uid, status.st_gid))
+            if result == -Int(EPERM) {
+                let owner = "user \(status.st_uid) and group \(status.st_gid)"
+                throw LockboxError.unsafePermissions(
+                    path: path,
+                    reason: "its replacement cannot be given to \(owner), as it is; run this as the owner"
+                )
+            }
+            try check(result, "chown", path)
         }
         try check(calls.chmod(file, mode: status.st_mode & 0o7777), "chmod", path)
     }
 
     package func write(_ bytes: [UInt8]) throws(LockboxError) {
         try bytes.withUnsafeBufferPointer { bytes throws(LockboxError) in
-            try calls.writeAll(UnsafeRawBufferPointer(bytes), to: file, path: temporary)
+            try calls.writeAll(UnsafeRawBufferPointer(bytes), to: file, path: path)
         }
     }
 
-    package mutating func finish() throws(LockboxError) {
-        if isFinished { return }
-        try check(calls.fsync(file), "fsync", temporary)
-        let current = SystemCalls.currentDirectory
-        try check(calls.rename(temporary, at: current, to: destination, at: current), "rename", destination)
+    /// - Parameter other: A path to put it at in place of the one that was given.
+    package mutating func finish(as other: String? = nil) throws(LockboxError) {
+        if isFinished { return try copyToStandardOutput() }
+        let destination = other ?? destination
+        try check(calls.fsync(file), "fsync", path)
+        let parent = Self.descriptor(of: folder)
+        try check(calls.rename(temporary, at: parent, to: destination, at: parent), "rename", path)
         isFinished = true
-        try calls.synchronizeParent(of: destination)
+        try calls.synchronizeParent(of: destination, at: parent)
+    }
+
+    private func copyToStandardOutput() throws(LockboxError) {
+        var (buffer, offset) = ([UInt8](repeating: 0, count: 1 << 16), 0)
+        while true {
+            let result = buffer.withUnsafeMutableBytes { calls.read(file, into: $0, at: offset) }
+            let count = try check(result, "read", temporary)
+            if count == 0 { return }
+            offset += count
+            try buffer.withUnsafeBufferPointer { bytes throws(LockboxError) in
+                let bytes = UnsafeRawBufferPointer(bytes).part(..<count)
+                try calls.writeAll(bytes, to: STDOUT_FILENO, path: destination)
+            }
+        }
     }
 
     deinit {
         calls.close(file)
-        if !isFinished { _ = calls.unlink(temporary, at: SystemCalls.currentDirectory) }
+        if !isFinished { _ = calls.unlink(temporary, at: Self.descriptor(of: folder)) }
     }
 }

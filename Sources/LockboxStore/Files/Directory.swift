@@ -131,13 +131,6 @@ final class Directory: Sendable {
         return result == -Int(ENOENT) ? nil : CInt(try checkOpened(result, name))
     }
 
-    /// Throws if the file exists and is not safe to use.
-    func checkFile(_ name: String) throws(LockboxError) {
-        guard let file = try open(name) else { return }
-        defer { calls.close(file) }
-        _ = try checkedStatus(of: file, name)
-    }
-
     /// Creates files (mode 0600), and synchronizes them to disk after all are written, which is faster than one by
     /// one. Returns a descriptor for each, which holds the file's lock. On an error, the caller removes the files.
     func writeFiles(_ files: [(name: String, bytes: [UInt8])]) throws(LockboxError) -> [CInt] {

@@ -2,7 +2,7 @@ public import LockboxCore
 import LockboxPlatform
 
 @_spi(Extensions) extension FileStorage {
-    /// Makes the changes under the locks of their folders.
+    /// Makes the changes under the locks of their folders, and of those of the expected items.
     public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
         -> CommitOutcome
     {
@@ -18,12 +18,13 @@ import LockboxPlatform
         lock: inout (any StorageLock)?
     ) throws -> CommitOutcome {
         if let outcome = try confirmRemoval(changes, expecting) { return outcome }
-        let given = try usable(lock, for: changes)
+        let namespaces = changes.namespaces(expecting: expecting)
+        let given = try usable(lock, for: namespaces)
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? writeFiles(changes) : nil
         defer { temporary?.remove() }
-        let locks = try given ?? FolderLocks(folderIDs(of: changes).map(acquireLock))
+        let locks = try given ?? FolderLocks(folderIDs(of: namespaces).map(acquireLock))
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
         where try revision(of: record, locks) != expected {
@@ -82,12 +83,12 @@ import LockboxPlatform
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
-    /// Returns the locks that a caller holds, if they keep others out of the namespaces of `changes`. They do not if the store was
+    /// Returns the locks that a caller holds, if they keep others out of these namespaces. They do not if the store was
     /// moved meanwhile, or a lock file removed. They are released then: the thread would wait for itself.
-    func usable(_ lock: (any StorageLock)?, for changes: [RecordChange]) throws(LockboxError) -> FolderLocks?
+    func usable(_ lock: (any StorageLock)?, for namespaces: Set<String?>) throws(LockboxError) -> FolderLocks?
     {
         guard let locks = lock as? FolderLocks,
-            changes.allSatisfy({ locks.covers(.init(namespace: $0.record.namespace)) })
+            namespaces.allSatisfy({ locks.covers(.init(namespace: $0)) })
         else { return nil }
         for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
             locks.release()
@@ -96,19 +97,15 @@ import LockboxPlatform
         return locks
     }
 
-    /// The folders that are changed, always in the same order, to avoid deadlocks.
-    private func folderIDs(of changes: [RecordChange]) -> [StoreFolders.FolderID] {
-        if changes.count == 1 { return [.init(namespace: changes[0].record.namespace)] }
-        let namespaces = Set(changes.map(\.record.namespace)).sorted { $0 ?? "" < $1 ?? "" }
-        return namespaces.map { .init(namespace: $0) }
+    /// Always in the same order, to avoid deadlocks.
+    private func folderIDs(of namespaces: Set<String?>) -> [StoreFolders.FolderID] {
+        namespaces.sorted { $0 ?? "" < $1 ?? "" }.map { .init(namespace: $0) }
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         do {
             return try folders.followingRemovals { () throws(LockboxError) -> FolderLocks.Held in
-                // The sweep may take the root's lock.
-                if id != .root { try folders.sweepOnce() }
                 while true {
                     let folder = try folders.folderForWriting(id)
                     let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
@@ -217,7 +214,7 @@ extension RecordName {
 
 /// The new records of a commit, written to `tmp` and synchronized, but not renamed yet.
 ///
-/// Each file's own lock is held as long as it is open, and the namespace's lock may be: see ``AbandonedFiles``.
+/// Each file's lock is held as long as it is open: see ``AbandonedFiles``.
 final class TemporaryFiles {
     let folder: Directory
     private var names: [RecordName: String] = [:]
@@ -236,7 +233,7 @@ final class TemporaryFiles {
                 close()
                 var files: [(name: String, bytes: [UInt8])] = []
                 for case .put(let record, let bytes) in changes[start...].prefix(Self.filesAtOnce) {
-                    files.append((AbandonedFiles.temporaryName(namespace: record.namespace), bytes))
+                    files.append((AbandonedFiles.newName(), bytes))
                     names[record] = files.last?.name
                 }
                 descriptors = try folder.writeFiles(files)

@@ -18,7 +18,7 @@ import LockboxPlatform
 /// order of arrival, and wait at most 30 seconds by default for a holder that makes no progress. On FUSE, where locks are not shared,
 /// the store is only read.
 ///
-/// A store that does not exist yet is empty. The first commit creates it.
+/// A store that does not exist yet is empty. The first commit creates it, in a new or empty folder. Files of other names stay.
 @_spi(Extensions) public final class FileStorage: RecordStorage {
     /// The store's folder, as an absolute path.
     public var directory: String { folders.directory }
@@ -33,8 +33,8 @@ import LockboxPlatform
     /// Creates a storage. Reads and writes nothing.
     ///
     /// - Parameters:
-    ///   - directory: The store's folder. A path that begins with `~/` is in the home folder. A relative path is resolved
-    ///     immediately, against the current directory. Where no store can be, each call throws
+    ///   - directory: The store's folder. A path that begins with `~/` is in the home folder. A relative path begins with
+    ///     `./` or `../`, and is resolved immediately, against the current directory. Where no store can be, each call throws
     ///     ``LockboxError/invalidLocation(location:reason:)``: if the path is empty, looks like an address, or is not UTF-8.
     ///   - isForOneMachine: Whether only this machine uses the store, through one path. Then it may be written also on FUSE:
     ///     another mount of the same files does not see the locks, and changes would be lost. The environment variable
@@ -113,14 +113,20 @@ import LockboxPlatform
     {
         for attempt in 0..<50 {
             guard let folder = try folders.current(id) else { return nil }
-            let before = try LockFile.count(of: folder)
+            let before: UInt64
+            do { before = try LockFile.count(of: folder) } catch {
+                // Another program's link or folder of that name is no lock of a store.
+                if id == .root, try !folder.holds("keybag") { return try find(folder) }
+                throw error
+            }
             if let found = try find(folder) { return found }
             if before.isMultiple(of: 2), try LockFile.count(of: folder) == before { return nil }
             if attempt < 3 { continue }
             // If the count is odd and the lock is free, the writer was killed.
-            if !before.isMultiple(of: 2), let lock = try? DirectoryLock.attempt(folder) {
-                defer { lock.release() }
-                return try find(folder)
+            if !before.isMultiple(of: 2),
+                let found = try LockFile.withoutWriters(in: folder, { try find(folder) })
+            {
+                return found
             }
             usleep(1000)
         }
@@ -209,7 +215,7 @@ import LockboxPlatform
 
     /// Returns the files and folders in the store that do not belong there or are not safe to use.
     public func findings() throws(LockboxError) -> [StoreFinding] {
-        guard let root = try folders.rootAsItIs() else { return [] }
+        guard let root = try folders.folder(.root, creating: false) else { return [] }
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
         var findings = try root.names().filter { !own.contains($0) }.map {
             StoreFinding(
@@ -218,7 +224,7 @@ import LockboxPlatform
                 reason: "it does not belong to the store"
             )
         }
-        do { findings += try leftovers(in: root) } catch {
+        do { findings += try temporaryFindings(in: root) } catch {
             findings.append(StoreFinding(error, location: root.filePath("tmp")))
         }
         findings += lockFindings(in: root)
@@ -233,19 +239,26 @@ import LockboxPlatform
     }
 
     private func lockFindings(in folder: Directory) -> [StoreFinding] {
-        do throws(LockboxError) { try folder.checkFile(LockFile.name) } catch {
-            return [StoreFinding(error, location: folder.filePath(LockFile.name))]
+        let location = folder.filePath(LockFile.name)
+        do throws(LockboxError) {
+            if try LockFile.isOneOrAbsent(in: folder) { return [] }
+            return [
+                StoreFinding(kind: .foreign, location: location, reason: "a lock has no bytes, or eight")
+            ]
+        } catch {
+            return [StoreFinding(error, location: location)]
         }
-        return []
     }
 
-    private func leftovers(in root: Directory) throws(LockboxError) -> [StoreFinding] {
+    private func temporaryFindings(in root: Directory) throws(LockboxError) -> [StoreFinding] {
         guard let temporary = try root.directory("tmp", creating: false) else { return [] }
         return try temporary.names().map {
-            StoreFinding(
-                kind: .leftover,
+            let isOwn = AbandonedFiles.age(of: $0, in: temporary) != nil
+            return StoreFinding(
+                kind: isOwn ? .leftover : .foreign,
                 location: temporary.filePath($0),
-                reason: "its writer was killed or is still running"
+                reason: isOwn
+                    ? "its writer was killed or is still running" : "it does not belong to the store"
             )
         }
     }
@@ -255,7 +268,7 @@ import LockboxPlatform
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
         // Released at the end, when it is deallocated, unless it is the caller's.
         let locks =
-            if let given = try usable(lock, for: [.remove(record)]) { given } else {
+            if let given = try usable(lock, for: [record.namespace]) { given } else {
                 FolderLocks([try acquireLock(.init(namespace: record.namespace))])
             }
         let path = try moveAside(record, under: locks)
@@ -286,16 +299,19 @@ extension FileStorage: Undescribed {
 }
 
 /// Shows the other processes of this machine that this one lives: a file in `tmp`, whose lock the kernel releases when its process
-/// dies.
+/// dies. Its bytes keep room for what is to be stored.
 package final class Presence: Sendable {
     package let name: String
     private let folder: Directory
     private let file: Protected<CInt?>
 
-    fileprivate init(_ folder: Directory) throws(LockboxError) {
+    fileprivate init(_ folder: Directory, room: Int) throws(LockboxError) {
         self.folder = folder
-        name = AbandonedFiles.temporaryName(namespace: nil)
-        file = Protected(try folder.create(name, []))
+        name = AbandonedFiles.newName()
+        do { file = Protected(try folder.create(name, Array(repeating: 0, count: room))) } catch {
+            folder.remove(name)
+            throw error
+        }
     }
 
     deinit { end() }
@@ -304,6 +320,9 @@ package final class Presence: Sendable {
     fileprivate var isLocked: Bool {
         file.withLock { file in file.map { folder.calls.lock($0) >= 0 } ?? false }
     }
+
+    /// Gives the room back, to be written to.
+    package func giveRoom() { file.withLock { file in file.map { _ = ftruncate($0, 0) } } }
 
     package func end() {
         let file = file.withLock { file in
@@ -319,10 +338,12 @@ package final class Presence: Sendable {
 
 extension FileStorage {
     /// Shows others that this process lives, until the object is deallocated.
-    package func presence() throws(LockboxError) -> Presence {
+    ///
+    /// - Parameter room: How many bytes to keep free for it.
+    package func presence(room: Int) throws(LockboxError) -> Presence {
         try folders.sparingDescriptors { () throws(LockboxError) in
             while true {
-                let presence = try Presence(folders.folderForWriting(.temporary))
+                let presence = try Presence(folders.folderForWriting(.temporary), room: room)
                 // Not if it was swept away between its creation and its lock.
                 if presence.isLocked, try isPresent(presence.name) { return presence }
             }
@@ -332,7 +353,9 @@ extension FileStorage {
     /// Whether the process lives that has made the object with this name.
     package func isPresent(_ name: String) throws(LockboxError) -> Bool {
         try folders.sparingDescriptors { () throws(LockboxError) in
-            guard !name.contains("/"), let folder = try folders.current(.temporary) else { return false }
+            guard AbandonedFiles.isName(name), let folder = try folders.current(.temporary) else {
+                return false
+            }
             return try !AbandonedFiles.isAbandoned(name, in: folder)
         }
     }
@@ -340,26 +363,42 @@ extension FileStorage {
 
 /// The files in `tmp`: temporary files of running writers, and those that killed writers left behind.
 enum AbandonedFiles {
-    /// Returns `<namespace or "root">.<random>`. While the file exists, its own lock is held, or the namespace's.
-    static func temporaryName(namespace: String?) -> String {
-        "\(namespace ?? "root").\(String(UInt64.random(in: .min ... .max), radix: 16))"
+    private static let prefix = "lockbox-"
+    private static let digits = 32
+
+    /// In seconds. What is younger stays, because a clock may be wrong by hours, and a writer has its file for a moment before it
+    /// has the lock.
+    private static let minimumAge = 24 * 60 * 60
+
+    /// Returns `lockbox-` and 32 hexadecimal digits.
+    static func newName() -> String {
+        let random = (0..<digits).map { _ in Character(String(Int.random(in: 0..<16), radix: 16)) }
+        return prefix + String(random)
     }
 
-    /// Removes the files of killed writers. If both locks are free, the writer was killed.
-    static func sweep(_ root: Directory) throws(LockboxError) {
-        guard let temporary = try root.directory("tmp", creating: false) else { return }
-        let items = try root.directory("items", creating: false)
-        for name in try temporary.names() {
-            let namespace = String(name.prefix { $0 != "." })
-            // If there is no such folder, nobody has its lock, and the root's will do.
-            let folder = try? items?.directory(namespace, creating: false) ?? root
-            guard let folder, let lock = try? DirectoryLock.attempt(folder) else { continue }
-            defer { lock.release() }
+    static func isName(_ name: String) -> Bool {
+        name.hasPrefix(prefix) && name.utf8.count == prefix.utf8.count + digits
+            && name.dropFirst(prefix.count).allSatisfy { "0123456789abcdef".contains($0) }
+    }
+
+    /// Removes the files of killed writers: those that have such a name, a day old, and whose locks are free. Ignores errors.
+    static func sweep(_ temporary: Directory) {
+        guard let names = try? temporary.names() else { return }
+        for name in names where age(of: name, in: temporary) ?? 0 > minimumAge {
             _ = try? isAbandoned(name, in: temporary) { temporary.remove(name) }
         }
     }
 
-    /// Whether no writer has the file's own lock. If so, calls `body` with the lock: a writer that has only just created the file
+    /// Returns the age of a writer's file in seconds, or nil for anything else.
+    static func age(of name: String, in temporary: Directory) -> Int? {
+        var status = stat()
+        guard isName(name), temporary.calls.stat(name, at: temporary.descriptor, &status) == 0,
+            status.st_mode & S_IFMT == S_IFREG
+        else { return nil }
+        return time(nil).subtractingReportingOverflow(modificationTime(status).tv_sec).partialValue
+    }
+
+    /// Whether no writer has the file's lock. If so, calls `body` with the lock: a writer that has only just created the file
     /// does not get it then, and creates another one.
     ///
     /// - Throws: The reason why this cannot be told, such as too few descriptors.

@@ -1,12 +1,11 @@
 import CLinux
-import Dispatch
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// A folder's exclusive lock, while it is held.
 final class DirectoryLock: Sendable {
     private let file: LockFile
-    private let queue: LockQueue?
+    private let queue: LockQueue
     private let state = Protected(State())
 
     private struct State {
@@ -19,16 +18,9 @@ final class DirectoryLock: Sendable {
     /// - Parameters:
     ///   - file: The lock file, already locked.
     ///   - queue: Notified when the lock is released.
-    init(_ file: LockFile, _ queue: LockQueue?) {
+    init(_ file: LockFile, _ queue: LockQueue) {
         self.file = file
         self.queue = queue
-    }
-
-    /// Takes the lock without waiting. Returns nil if another process holds it.
-    static func attempt(_ directory: Directory) throws(LockboxError) -> DirectoryLock? {
-        let file = try LockFile(directory)
-        guard try file.lock(), file.isInPlace else { return nil }
-        return DirectoryLock(file, nil)
     }
 
     deinit { release() }
@@ -50,7 +42,7 @@ final class DirectoryLock: Sendable {
         if !state.hasRenamed { try? setRenaming(false) }
         let isWaitedFor = file.isWaitedFor
         file.unlock()
-        queue?.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
+        queue.leave(givingWayAfter: isWaitedFor ? self.state.withLock(\.count) : nil)
     }
 
     /// Advances the change count, which also shows waiting processes that the holder makes progress: they wait only so long
@@ -179,6 +171,26 @@ final class LockFile: Sendable {
         defer { directory.calls.close(descriptor) }
         return try count(in: descriptor, directory)
     }
+
+    // MARK: Readers
+
+    /// Whether the file can be a lock, or there is none: another program's may have its name.
+    static func isOneOrAbsent(in directory: Directory) throws(LockboxError) -> Bool {
+        guard let descriptor = try directory.open(name) else { return true }
+        defer { directory.calls.close(descriptor) }
+        return [0, 8].contains(try directory.checkedStatus(of: descriptor, name).st_size)
+    }
+
+    /// Calls `body` while no writer holds the lock, which stays as it is. Returns nil, without calling it, if one does.
+    static func withoutWriters<Result>(in directory: Directory, _ body: () throws -> Result) throws -> Result?
+    {
+        let calls = directory.calls
+        guard let descriptor = try directory.open(name) else { return nil }
+        defer { calls.close(descriptor) }
+        guard calls.lock(descriptor, isShared: true) >= 0 else { return nil }
+        defer { calls.unlock(descriptor) }  // a forked child may have it too
+        return try body()
+    }
 }
 
 /// The threads of this process that wait for a folder's lock, in order of arrival. Only the first one waits for
@@ -188,7 +200,7 @@ final class LockQueue: Sendable {
 
     private struct State {
         var isHeld = false
-        var waiting: [Waiter] = []
+        var waiting: [Awaited<Void>] = []
         /// The change count when this process last released the lock while other processes waited for it.
         var givingWayAfter: UInt64?
         /// Until then, no other process is given way to: the last one did not take the lock, and may have been
@@ -222,19 +234,19 @@ final class LockQueue: Sendable {
     ///
     /// - Parameter count: The folder's change count, if other processes wait for the lock.
     func leave(givingWayAfter count: UInt64? = nil) {
-        let next = state.withLock { state -> Waiter? in
+        let next = state.withLock { state -> Awaited<Void>? in
             state.givingWayAfter = count
             state.isHeld = !state.waiting.isEmpty
             return state.isHeld ? state.waiting.removeFirst() : nil
         }
-        next?.resume(0)
+        next?.set(())
     }
 
     private func enter(_ patience: inout Patience) throws(LockboxError) {
-        let waiter = state.withLock { state -> Waiter? in
+        let waiter = state.withLock { state -> Awaited<Void>? in
             defer { state.isHeld = true }
             if !state.isHeld { return nil }
-            let waiter = Waiter()
+            let waiter = Awaited<Void>()
             state.waiting.append(waiter)
             return waiter
         }
@@ -245,7 +257,7 @@ final class LockQueue: Sendable {
     }
 
     /// Returns false if it is the next already.
-    private func giveUp(_ waiter: Waiter) -> Bool {
+    private func giveUp(_ waiter: Awaited<Void>) -> Bool {
         state.withLock { state in
             let count = state.waiting.count
             state.waiting.removeAll { $0 === waiter }
@@ -301,7 +313,7 @@ final class LockQueue: Sendable {
 /// A call of `flock`, which has no time limit, on a thread of its own so that the caller can time out.
 final class LockRequest: Sendable {
     let file: LockFile
-    private let caller = Waiter()
+    private let caller = Awaited<Int>()
     private let state = Protected(State.waiting)
 
     private enum State { case waiting, abandoned, over }
@@ -317,7 +329,7 @@ final class LockRequest: Sendable {
             defer { state = .over }
             return state == .waiting
         }
-        if isWanted { caller.resume(result) } else { file.unlock() }
+        if isWanted { caller.set(result) } else { file.unlock() }
     }
 
     /// Returns the result of `flock`, or nil on a timeout.
@@ -371,23 +383,5 @@ struct Patience {
 
     var error: LockboxError {
         .lockTimeout(location: directory.filePath(LockFile.name))
-    }
-}
-
-/// A thread that waits for a result.
-final class Waiter: Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-    /// Protected by a lock because ThreadSanitizer does not recognize the semaphore.
-    private let result = Protected<Int?>(nil)
-
-    func resume(_ result: Int) {
-        self.result.withLock { $0 = result }
-        semaphore.signal()
-    }
-
-    /// Returns nil on a timeout.
-    func wait(_ time: Duration) -> Int? {
-        _ = semaphore.wait(timeout: .now() + time / .seconds(1))
-        return result.withLock { $0 }
     }
 }

@@ -10,6 +10,12 @@
             return "\(try path(environment))/.local/share"
         }
 
+        /// Where programs keep what they remember of this user.
+        static func userState(_ environment: Variables) throws(LockboxError) -> String {
+            if let state = try environment("XDG_STATE_HOME"), Path.isAbsolute(state) { return state }
+            return "\(try path(environment))/.local/state"
+        }
+
         /// In a static program, the C library's own functions load plug-ins, and may crash.
         static func ofAccount() throws(LockboxError) -> String { try ofUser(geteuid(), in: "/etc/passwd") }
     }

@@ -100,7 +100,7 @@ package enum HomeFolder {
 }
 
 /// Identifies a file by its device and inode.
-package struct FileIdentity: Equatable {
+package struct FileIdentity: Equatable, Sendable {
     package let device: Int64
     package let inode: Int64
 
@@ -132,7 +132,7 @@ package struct FileIdentity: Equatable {
 }
 
 /// A file as it was when it was looked at.
-struct FileState: Equatable {
+struct FileState: Equatable, Sendable {
     private let identity: FileIdentity
     private let size: off_t
     private let modified: [Int]
@@ -152,36 +152,44 @@ struct StoreLocation: Sendable {
     let refusal: LockboxError?
     /// Whether the environment says only whose data it is among.
     let isInHome: Bool
+    /// The home folder of the user whose data it is among.
+    let home: String?
 
     private init(
         _ name: String,
         isInHome: Bool = false,
+        home: String? = nil,
         _ path: () throws(LockboxError) -> String
     ) {
-        self.isInHome = isInHome
+        (self.isInHome, self.home) = (isInHome, home)
         do throws(LockboxError) { (directory, refusal) = (try path(), nil) } catch {
             (directory, refusal) = (name, error)
         }
     }
 
-    /// - Parameter directory: An absolute path, one that begins with `~/`, or one relative to the current folder.
+    /// - Parameter directory: An absolute path, one that begins with `~/`, or one relative to the current folder that begins
+    ///   with `./` or `../`.
     init(
         _ directory: String,
         _ environment: HomeFolder.Variables = { (name) throws(LockboxError) in try Environment[name] }
     ) {
-        let tilde = UInt8(ascii: "~")
-        let first = directory.utf8.prefix { $0 != UInt8(ascii: "/") }
-        self.init(directory, isInHome: first.elementsEqual([tilde])) { () throws(LockboxError) in
-            if first.elementsEqual([tilde]) {
+        let first = String(Substring(directory.utf8.prefix { $0 != UInt8(ascii: "/") }))
+        let isInHome = first == "~"
+        let home = isInHome ? try? HomeFolder.path(environment) : nil
+        self.init(directory, isInHome: isInHome, home: home) { () throws(LockboxError) in
+            if isInHome {
                 return try Path.absolute(HomeFolder.path(environment) + directory.dropFirst())
             }
             let reason: String? =
                 if directory.isEmpty {
                     "it is empty, which would be the current folder; give a path"
-                } else if first.first == tilde {
+                } else if first.utf8.first == UInt8(ascii: "~") {
                     "it is the home folder of another user to a shell; give an absolute path"
-                } else if first.contains(UInt8(ascii: ":")) {
+                } else if first.utf8.contains(UInt8(ascii: ":")) {
                     "it looks like an address; give a path, which begins with ./ if it is relative"
+                } else if !["", ".", ".."].contains(first) {
+                    // In each current folder it would be another store.
+                    "it is a relative path, which begins with ./"
                 } else {
                     nil
                 }
@@ -206,7 +214,8 @@ struct StoreLocation: Sendable {
                     try Path.absolute("\(HomeFolder.checked(String(state), "STATE_DIRECTORY"))/lockbox")
                 }
             }
-            return StoreLocation("~", isInHome: true) { () throws(LockboxError) in
+            let home = try? HomeFolder.path(environment)
+            return StoreLocation("~", isInHome: true, home: home) { () throws(LockboxError) in
                 try Path.absolute("\(HomeFolder.userData(environment))/lockbox")
             }
         } catch {

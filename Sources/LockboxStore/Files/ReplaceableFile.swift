@@ -4,16 +4,20 @@ import LockboxPlatform
 
 /// A file of other programs, which is read as a whole and replaced by another.
 @_spi(Extensions)
-public struct ReplaceableFile {
+public struct ReplaceableFile: Sendable {
     /// An absolute path without links.
     public let path: String
     /// All that the file held when it was read.
     public let bytes: [UInt8]
 
     private let status: stat
+    private let place: ResolvedPath
     private let calls: SystemCalls
 
     /// Reads a file. Returns nil if nothing has this path.
+    ///
+    /// A link is followed if it is root's, this user's, or of the user whose file it leads to: otherwise another user would choose
+    /// which file is read and replaced.
     ///
     /// - Throws: ``LockboxError/unsafePermissions(path:reason:)`` if it cannot be replaced;
     ///   ``LockboxError/sourceRefused(path:reason:)`` if it has more bytes than a value can have; another ``LockboxError`` if it
@@ -21,48 +25,49 @@ public struct ReplaceableFile {
     public init?(_ path: String) throws(LockboxError) { try self.init(path, SystemCalls()) }
 
     package init?(_ path: String, _ calls: SystemCalls) throws(LockboxError) {
-        // Resolves symbolic links, because the file must be replaced, not the link.
-        guard let resolved = realpath(path, nil) else {
-            let code = errno
-            if code != ENOENT {
-                throw LockboxError.storageFailure(operation: "realpath", path: path, errno: code)
-            }
-            if try Self.isAbsent(path, calls) { return nil }
-            throw LockboxError.unsafePermissions(
-                path: path,
-                reason: "it is a pipe, a deleted file or a link that leads nowhere; name a regular file"
-            )
-        }
-        defer { free(resolved) }
-        guard let destination = String(validatingCString: resolved) else {
-            throw LockboxError.invalidLocation(
-                location: path,
-                reason: "a folder above it has a name that is not UTF-8"
-            )
-        }
-        let opened = calls.open(destination, at: SystemCalls.currentDirectory, O_RDONLY)
-        let file = CInt(try check(opened, "open", destination))
+        guard let place = try ResolvedPath(path, calls) else { return nil }
+        let opened = calls.open(place.name, at: place.folder.descriptor, O_RDONLY)
+        let file = CInt(try check(opened, "open", place.path))
         defer { calls.close(file) }
         var status = stat()
-        try check(calls.fstat(file, &status), "fstat", destination)
-        try Self.checkCanBeReplaced(file, status, destination)
-        let bytes = try Self.read(file, Int(status.st_size), destination, calls)
+        try check(calls.fstat(file, &status), "fstat", place.path)
+        try Self.checkLinks(place, status)
+        try Self.checkCanBeReplaced(file, status, place.path)
+        let bytes = try Self.read(file, Int(status.st_size), place.path, calls)
         var now = stat()
-        try check(calls.stat(destination, at: SystemCalls.currentDirectory, &now), "stat", destination)
+        try check(calls.stat(place.name, at: place.folder.descriptor, &now), "stat", place.path)
         guard FileState(now) == FileState(status) else {
-            throw LockboxError.storageFailure(operation: "read", path: destination, errno: EBUSY)
+            throw LockboxError.storageFailure(operation: "read", path: place.path, errno: EBUSY)
         }
-        (self.path, self.bytes, self.status, self.calls) = (destination, bytes, status, calls)
+        (self.path, self.bytes, self.status) = (place.path, bytes, status)
+        (self.place, self.calls) = (place, calls)
     }
 
     /// Returns an absolute path of the same file.
     public static func absolutePath(_ path: String) throws(LockboxError) -> String { try Path.absolute(path) }
 
+    /// Checks that the file belongs to this process's user.
+    ///
+    /// - Throws: ``LockboxError/unsafePermissions(path:reason:)``.
+    public func checkOwner() throws(LockboxError) {
+        if status.st_uid == geteuid() { return }
+        throw LockboxError.unsafePermissions(
+            path: path,
+            reason:
+                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner"
+        )
+    }
+
+    /// Checks that this process can replace the file: makes an empty one beside it, with its owner and permissions, and removes that.
+    ///
+    /// - Throws: The error that ``replace(with:)`` would throw.
+    public func checkReplacement() throws(LockboxError) { _ = try replacement() }
+
     /// Replaces the file, unless it has changed. The new one has the same owner and permissions.
     ///
     /// - Returns: Whether the file has not changed, and is replaced.
     public func replace(with bytes: [UInt8]) throws(LockboxError) -> Bool {
-        var new = try AtomicFile(path, like: status, calls)
+        var new = try replacement()
         try new.write(bytes)
         // A change that another program makes after this check is lost; that cannot be prevented. Compares
         // the bytes, because two changes can have the same timestamp.
@@ -73,21 +78,18 @@ public struct ReplaceableFile {
         return true
     }
 
-    /// Whether nothing has this path, rather than something that cannot be looked up: a pipe of `/dev/fd`, or a link whose
-    /// target is not there, such as one to a file system that is not mounted.
-    private static func isAbsent(_ path: String, _ calls: SystemCalls) throws(LockboxError) -> Bool {
-        var status = stat()
-        let result = calls.stat(path, at: SystemCalls.currentDirectory, &status)
-        if result == 0 { return false }
-        guard -result == Int(ENOENT) || -result == Int(ENOTDIR) else {
-            throw LockboxError.storageFailure(operation: "stat", path: path, errno: CInt(-result))
-        }
-        let parent = Path.parent(of: path)
-        guard let resolved = realpath(parent.isEmpty ? "/" : parent, nil) else {
-            return try isAbsent(parent, calls)
-        }
-        free(resolved)
-        return true
+    private func replacement() throws(LockboxError) -> AtomicFile {
+        try AtomicFile(replacing: place, status, calls)
+    }
+
+    private static func checkLinks(_ place: ResolvedPath, _ status: stat) throws(LockboxError) {
+        let trusted = [0, geteuid(), status.st_uid]
+        guard let link = place.links.first(where: { !trusted.contains($0.owner) }) else { return }
+        throw LockboxError.unsafePermissions(
+            path: link.path,
+            reason:
+                "it is a link of user \(link.owner), and leads to a file of user \(status.st_uid); name the file itself"
+        )
     }
 
     private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws(LockboxError)

@@ -1,3 +1,4 @@
+import CLinux
 import LockboxCore
 import LockboxPlatform
 
@@ -14,8 +15,6 @@ final class StoreFolders: Sendable {
         /// The few folders used last, with a time in nanoseconds. An array, because comparing a few IDs costs less than hashing
         /// one.
         var recent: [(id: FolderID, folder: Directory, time: UInt64)] = []
-        /// Whether leftovers still have to be removed, because the store was first opened only to be inspected.
-        var isUnswept = false
     }
 
     enum FolderID: Hashable {
@@ -73,8 +72,9 @@ final class StoreFolders: Sendable {
                     try openRoot(creating: creating)
                 }
             guard let opened else { return nil }
-            // Also when the store is only read: what killed writers left in `tmp` goes.
-            if id == .root, sharesLocks(opened.isOnFUSE) { try? AbandonedFiles.sweep(opened) }
+            if id == .temporary, creating, sharesLocks(opened.isOnFUSE), let last, try last.holds("keybag") {
+                AbandonedFiles.sweep(opened)
+            }
             last = remember(opened, as: id)
         }
         return last
@@ -83,11 +83,31 @@ final class StoreFolders: Sendable {
     private func openRoot(creating: Bool) throws(LockboxError) -> Directory? {
         if let refusal = location.refusal { throw refusal }
         if creating {
+            try checkHome()
             try checkPlace()
             try makeParents(of: directory)
         }
         let parent = SystemCalls.currentDirectory
-        return try Directory.open(directory, at: parent, path: directory, calls: calls, creating: creating)
+        let root = try Directory.open(
+            directory,
+            at: parent,
+            path: directory,
+            calls: calls,
+            creating: creating
+        )
+        if root == nil { try checkHome() }
+        return root
+    }
+
+    /// A home folder that is not there may be on a disk that is not mounted. It hides whether there is a store, and is not made.
+    private func checkHome() throws(LockboxError) {
+        guard let home = location.home, directory.hasPrefix("\(home)/") else { return }
+        var status = stat()
+        if calls.stat("\(home)/.", at: SystemCalls.currentDirectory, &status) != -Int(ENOENT) { return }
+        throw LockboxError.invalidLocation(
+            location: home,
+            reason: "the home folder does not exist; create it, or set HOME or LOCKBOX_DIRECTORY"
+        )
     }
 
     /// Returns an open folder to write to. Creates it if it does not exist.
@@ -97,22 +117,6 @@ final class StoreFolders: Sendable {
         }
         if !sharesLocks(folder.isOnFUSE) { throw unsharedLocks }
         return folder
-    }
-
-    /// Returns the root without removing leftovers, so that they can be reported.
-    func rootAsItIs() throws(LockboxError) -> Directory? {
-        if let root = state.withLock({ $0.open[.root] }) { return root }
-        guard let root = try openRoot(creating: false) else { return nil }
-        state.withLock { $0.isUnswept = true }
-        return remember(root, as: .root)
-    }
-
-    func sweepOnce() throws(LockboxError) {
-        let isUnswept = state.withLock { state in
-            defer { state.isUnswept = false }
-            return state.isUnswept
-        }
-        if isUnswept { try? AbandonedFiles.sweep(folderForWriting(.root)) }
     }
 
     private func remember(_ folder: Directory, as id: FolderID) -> Directory {
@@ -164,18 +168,18 @@ final class StoreFolders: Sendable {
     private func makeParents(of path: String) throws(LockboxError) {
         let parent = Path.parent(of: path)
         if parent.isEmpty { return }
-        let result = calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700)
+        func make() -> Int { calls.mkdir(parent, at: SystemCalls.currentDirectory, mode: 0o700) }
+        var result = make()
+        if result == -Int(ENOENT) {
+            try makeParents(of: parent)
+            result = make()
+        }
         if result >= 0 { return try calls.synchronizeParent(of: parent) }
         if result == -Int(EEXIST) { return }
-        guard result == -Int(ENOENT) else {
-            // `mkdir` on an existing folder can fail with another error if its parent does not allow writing.
-            var status = stat()
-            if calls.stat(parent, at: SystemCalls.currentDirectory, &status) == 0 { return }
-            try check(result, "mkdir", parent)
-            return
-        }
-        try makeParents(of: parent)
-        try makeParents(of: path)
+        // `mkdir` on an existing folder can fail with another error if its parent does not allow writing.
+        var status = stat()
+        if calls.stat(parent, at: SystemCalls.currentDirectory, &status) == 0 { return }
+        try check(result, "mkdir", parent)
     }
 
     /// Makes a folder survive a power cut. The process that made it may have been killed before its own fsync.
@@ -302,7 +306,7 @@ final class StoreFolders: Sendable {
         return true
     }
 
-    /// The root stays open, because opening it again would remove leftovers again.
+    /// The root stays open: it is what the path must still lead to.
     private static func keepRoot(_ open: inout [FolderID: Directory]) {
         open = open.filter { $0.key == .root }
     }

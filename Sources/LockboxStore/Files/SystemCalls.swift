@@ -115,8 +115,8 @@ package struct SystemCalls: Sendable {
     }
 
     /// Does not wait: returns -EWOULDBLOCK if another process holds the lock.
-    package func lock(_ descriptor: CInt) -> Int {
-        perform(.flock) { Int(flock(descriptor, LOCK_EX | LOCK_NB)) }
+    package func lock(_ descriptor: CInt, isShared: Bool = false) -> Int {
+        perform(.flock) { Int(flock(descriptor, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB)) }
     }
 
     /// Waits for the lock as long as necessary. The kernel serves waiting processes in order of arrival.
@@ -194,6 +194,17 @@ extension SystemCalls {
         while offset < bytes.count {
             offset += try check(write(file, bytes.part(offset...)), "write", path())
         }
+    }
+
+    /// Opens a file without a name, in the folder for temporary files.
+    package func openTemporary() throws(LockboxError) -> CInt {
+        let random = String(UInt64.random(in: .min ... .max), radix: 16)
+        let name = "\(try Environment["TMPDIR"] ?? "/tmp")/lockbox-\(random)"
+        let flags = O_RDWR | O_CREAT | O_EXCL
+        let result = open(name, at: Self.currentDirectory, flags, mode: 0o600)
+        let file = CInt(try check(result, "open", name))
+        _ = unlink(name, at: Self.currentDirectory)
+        return file
     }
 }
 

@@ -4,15 +4,18 @@ import LockboxPlatform
 
 /// Reads a backup file, from the beginning as often as needed. Each time it must be what it was the first time.
 ///
-/// A pipe, which cannot be read twice, is first copied as it comes, still encrypted, to a file without a name.
+/// A pipe, which cannot be read twice, is copied as it is read, still encrypted, to a file without a name.
 struct BackupReader: ~Copyable {
     private let path: String
-    private let file: CInt
+    private let source: CInt
+    /// The copy of a pipe; nil for a file.
+    private let copy: CInt?
     /// The position in the file where the backup begins: of standard input, somebody may have read before.
     private let start: off_t
     /// The SHA-256 hash of the bytes of each call of the first reading. Empty before that.
     private var verified: [UInt8]
-    private let identities: [AgeIdentity]
+    /// After the first reading, only what they unwrap: a guess at a passphrase is costly.
+    private var identities: [AgeIdentity]
     private let calls: SystemCalls
 
     init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
@@ -24,9 +27,11 @@ struct BackupReader: ~Copyable {
             path == "-" ? dup(STDIN_FILENO) : LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         let opened = CInt(try check(errnoIfNegative(descriptor), "open", path))
         let position = lseek(opened, 0, SEEK_CUR)
-        let isPipe = position < 0 && errno == ESPIPE
-        defer { if isPipe { calls.close(opened) } }
-        file = isPipe ? try Self.copy(opened, path, calls) : opened
+        do { copy = position < 0 && errno == ESPIPE ? try calls.openTemporary() : nil } catch {
+            calls.close(opened)
+            throw error
+        }
+        source = opened
         start = max(position, 0)
         verified = []
         self.path = path
@@ -34,32 +39,9 @@ struct BackupReader: ~Copyable {
         self.calls = calls
     }
 
-    deinit { calls.close(file) }
-
-    private static func copy(_ source: CInt, _ path: String, _ calls: SystemCalls) throws -> CInt {
-        let folder = try Environment["TMPDIR"] ?? "/tmp"
-        let name = "\(folder)/lockbox-\(String(UInt64.random(in: .min ... .max), radix: 16))"
-        let flags = O_RDWR | O_CREAT | O_EXCL
-        let created = calls.open(name, at: SystemCalls.currentDirectory, flags, mode: 0o600)
-        let copy = CInt(try check(created, "open", name))
-        do {
-            _ = calls.unlink(name, at: SystemCalls.currentDirectory)
-            var buffer = [UInt8](repeating: 0, count: 1 << 16)
-            var isFirst = true
-            while true {
-                let count = try buffer.withUnsafeMutableBytes {
-                    try calls.readAll(source, into: $0, path: path)
-                }
-                if count == 0 { return copy }
-                // A pipe that never ends would fill the disk.
-                if isFirst, !Age.isBeginning(buffer) { throw refusal(of: buffer[..<count], path) }
-                isFirst = false
-                try buffer[..<count].withUnsafeBytes { try calls.writeAll($0, to: copy, path: folder) }
-            }
-        } catch {
-            calls.close(copy)
-            throw error
-        }
+    deinit {
+        calls.close(source)
+        if let copy { calls.close(copy) }
     }
 
     /// Reads every item in order, to the end, which says how many there are.
@@ -67,16 +49,19 @@ struct BackupReader: ~Copyable {
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)`` and
     ///   other errors of damaged files.
     mutating func read(_ body: (StoredItem) throws -> Void) throws {
-        try rewind()
+        let isFirst = verified.isEmpty
+        if !isFirst || copy == nil { try rewind() }
         do {
             var lines = BackupLines()
             var hashes: [UInt8] = []
-            var decryptor = try AgeDecryptor(identities) { [file, calls, path, verified] buffer in
-                let count = try calls.readAll(file, into: buffer, path: path)
+            var decryptor = try AgeDecryptor(identities) { [source, copy, calls, path, verified] buffer in
+                let count = try calls.readAll(isFirst ? source : copy ?? source, into: buffer, path: path)
+                let bytes = UnsafeRawBufferPointer(buffer.part(..<count))
+                if isFirst, let copy { try calls.writeAll(bytes, to: copy, path: "the copy of \(path)") }
                 var hash = SHA256()
-                hash.add(UnsafeRawBufferPointer(buffer.part(..<count)))
+                hash.add(bytes)
                 let digest = hash.finished()
-                if !verified.isEmpty, !verified.dropFirst(hashes.count).starts(with: digest) {
+                if !isFirst, !verified.dropFirst(hashes.count).starts(with: digest) {
                     throw BackupError.damaged(
                         "it was changed while it was imported; the items before the change are in the store"
                     )
@@ -94,7 +79,7 @@ struct BackupReader: ~Copyable {
                 }
             }
             try lines.checkIsWhole()
-            verified = hashes
+            (verified, identities) = (hashes, [decryptor.fileKey])
         } catch AgeError.notAge {
             throw Self.refusal(of: try beginning(), path)
         } catch let error as AgeError {
@@ -110,12 +95,16 @@ struct BackupReader: ~Copyable {
 }
 
 extension BackupReader {
-    private func rewind() throws { try check(errnoIfNegative(lseek(file, start, SEEK_SET)), "lseek", path) }
+    private func rewind() throws {
+        try check(errnoIfNegative(lseek(copy ?? source, start, SEEK_SET)), "lseek", path)
+    }
 
     private func beginning() throws -> ArraySlice<UInt8> {
         var bytes = [UInt8](repeating: 0, count: 64)
         try rewind()
-        let read = try bytes.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
+        let read = try bytes.withUnsafeMutableBytes {
+            try calls.readAll(copy ?? source, into: $0, path: path)
+        }
         return bytes[..<read]
     }
 
@@ -174,9 +163,7 @@ struct BackupEncryptor {
     private var hash = SHA256()
     private var count = 0
 
-    init(_ recipients: [AgeRecipient], _ path: String) throws {
-        age = try AgeError.mapped(path) { try AgeEncryptor(to: recipients) }
-    }
+    init(_ age: AgeEncryptor) { self.age = age }
 
     mutating func begin(_ store: StoreID?, _ now: Date) -> [UInt8] {
         age.header + encrypt(BackupLines.first(store, now))
@@ -197,17 +184,24 @@ struct BackupEncryptor {
     }
 }
 
-/// Where a backup is going.
-enum BackupFile {
-    /// Returns the earlier backup at the path, or nil if there is none. Keeps a mistyped path from overwriting a keybag
-    /// or a device.
+/// The place of a backup, and of the one before.
+struct BackupFile {
+    private let path: String
+    private let calls: SystemCalls
+
+    init(_ path: String, _ calls: SystemCalls) throws {
+        self.path = try Path.absolute(path)
+        self.calls = calls
+    }
+
+    /// Returns whether there is an earlier backup at the path, of which no more is read than this. Keeps a mistyped path from
+    /// overwriting a keybag or a device.
     ///
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
     ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
-    static func replaceable(_ path: String, _ calls: SystemCalls) throws -> FileState? {
-        let path = try Path.absolute(path)
+    func isThere() throws -> Bool {
         var status = stat()
-        guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return nil }
+        guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return false }
         let kind = FileIdentity.kind(status)
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
@@ -220,16 +214,38 @@ enum BackupFile {
         defer { calls.close(file) }
         var start = [UInt8](repeating: 0, count: Age.introLength)
         let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
-        if count == 0 { return nil }
+        if count == 0 { return false }
         guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
-        return FileState(status)
+        return true
+    }
+
+    /// Puts a new backup in its place. The earlier one stays as `FILE~`. A backup that is not complete replaces only such:
+    /// otherwise the next one would replace the last complete one.
+    ///
+    /// - Returns: Where the new one is, and the earlier one, if there was one.
+    func replace(with file: inout AtomicFile, isComplete: Bool) throws -> (
+        path: String, kept: String?
+    ) {
+        try alone {
+            if try !isThere() {
+                try file.finish()
+                return (path, nil)
+            }
+            if isComplete {
+                let kept = try keep()
+                try file.finish()
+                return (path, kept)
+            }
+            let other = try BackupFile("\(path).incomplete", calls)
+            _ = try other.isThere()
+            try file.finish(as: other.path)
+            return (other.path, path)
+        }
     }
 
     /// Runs `body` while others who put backups into the folder wait.
-    static func alone<Result>(at path: String, _ calls: SystemCalls, _ body: () throws -> Result) throws
-        -> Result
-    {
-        let folder = Path.parent(of: try Path.absolute(path))
+    private func alone<Result>(_ body: () throws -> Result) throws -> Result {
+        let folder = Path.parent(of: path)
         let opened = calls.open(folder, at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY)
         let file = CInt(try check(opened, "open", folder))
         defer { calls.close(file) }
@@ -237,65 +253,20 @@ enum BackupFile {
         _ = calls.waitForLock(file)
         return try body()
     }
-}
 
-/// A backup that another one is about to replace: what it has and the new one lacks so far.
-struct EarlierBackup {
-    private typealias Dates = (created: Date, modified: Date)
-
-    private let path: String
-    private let calls: SystemCalls
-    /// Nil if it cannot be read, so that nobody knows what would be lost.
-    private var lacking: [ItemKey: Dates]?
-
-    /// Reads it, if the new one's passphrase opens it. Nobody who encrypts to a public key can read what is there.
-    init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
-        self.path = try Path.absolute(path)
-        self.calls = calls
-        lacking = identities.isEmpty ? nil : try? Self.items(path, identities, calls)
-    }
-
-    private static func items(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws
-        -> [ItemKey: Dates]
-    {
-        var reader = try BackupReader(path, identities, calls)
-        let today = Date()
-        var items: [ItemKey: Dates] = [:]
-        try reader.read { item in
-            if item.attributes.isExpired(at: today) { return }
-            items[item.key] = (item.attributes.created, item.attributes.modified)
+    /// Gives the earlier backup its second name, so that at each instant one is at the path. Returns the name.
+    private func keep() throws -> String {
+        let (kept, current) = ("\(path)~", SystemCalls.currentDirectory)
+        // Only a backup makes room for it.
+        _ = try BackupFile(kept, calls).isThere()
+        _ = calls.unlink(kept, at: current)
+        let result = calls.link(path, to: kept)
+        // A file system without hard links, such as FAT.
+        if [EPERM, EOPNOTSUPP, ENOSYS].contains(CInt(-result)) {
+            try check(calls.rename(path, at: current, to: kept, at: current), "rename", kept)
+        } else {
+            try check(result, "link", kept)
         }
-        return items
-    }
-
-    /// Another store's item may have the same key, but was created at another time.
-    mutating func isFollowed(by new: StoredItem) {
-        guard let old = lacking?[new.key], old.created == new.attributes.created,
-            old.modified <= new.attributes.modified
-        else { return }
-        lacking?[new.key] = nil
-    }
-
-    /// Gives it a second name that no other file has, if anything would be lost, and returns that.
-    func keepIfNeeded() throws -> String? {
-        if lacking?.isEmpty == true { return nil }
-        var number = 1
-        while true {
-            let kept = "\(path).earlier-\(number)"
-            let result = calls.link(path, to: kept)
-            if result >= 0 { return kept }
-            switch CInt(-result) {
-            case EEXIST: number += 1
-            // A file system without hard links, such as FAT.
-            case EPERM, EOPNOTSUPP, ENOSYS:
-                let current = SystemCalls.currentDirectory
-                if FileIdentity.kind(of: kept, at: current, calls: calls) == nil {
-                    try check(calls.rename(path, at: current, to: kept, at: current), "rename", kept)
-                    return kept
-                }
-                number += 1
-            default: try check(result, "link", kept)
-            }
-        }
+        return kept
     }
 }

@@ -60,7 +60,7 @@ struct BackupJSON {
         private let bytes: ArraySlice<UInt8>
         private var ranges: [String: Range<Int>] = [:]
 
-        /// - Throws: ``BackupError`` if the bytes are not an object and nothing else, but for space around it.
+        /// - Throws: ``BackupError`` if the bytes are not an object in UTF-8 and nothing else, but for space around it.
         init(of bytes: ArraySlice<UInt8>) throws(BackupError) {
             self.bytes = bytes
             var json = BackupJSON(bytes)
@@ -71,7 +71,8 @@ struct BackupJSON {
                 return ranges.updateValue(range, forKey: name) == nil
             }
             json.skipSpace()
-            guard isObject, json.index == bytes.endIndex else { throw .line }
+            guard isObject, json.index == bytes.endIndex, String(validating: bytes, as: UTF8.self) != nil
+            else { throw .line }
             self.ranges = ranges
         }
 
@@ -95,6 +96,21 @@ struct BackupJSON {
             guard let json = json(name) else { return nil }
             guard let number = Double(String(decoding: json, as: UTF8.self)) else { throw .line }
             return number
+        }
+
+        /// A number of things, as it is written: without a fraction or an exponent.
+        func count(_ name: String) throws(BackupError) -> Int? {
+            guard let json = json(name) else { return nil }
+            guard let count = Int(String(decoding: json, as: UTF8.self)), count >= 0,
+                json.elementsEqual("\(count)".utf8)
+            else { throw .line }
+            return count
+        }
+
+        func bool(_ name: String) throws(BackupError) -> Bool? {
+            guard let json = json(name) else { return nil }
+            guard let bool = Bool(String(decoding: json, as: UTF8.self)) else { throw .line }
+            return bool
         }
 
         func date(_ name: String) throws(BackupError) -> Date? {

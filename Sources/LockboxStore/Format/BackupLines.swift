@@ -50,7 +50,7 @@ struct BackupLines {
         line.add("encoding", encoding?.rawValue)
         if let expires = attributes.expires { line.add("expires", BackupDate.json(expires)) }
         line.add("format", BackupValue.name(of: item.value.format))
-        if attributes.origin.proof != .unlocked { line.add("isClassChosen", Array("false".utf8)) }
+        if attributes.origin.proof == .unlocked { line.add("isClassChosen", Array("true".utf8)) }
         line.add("key", item.key.key)
         line.add("label", attributes.label)
         line.add("modified", BackupDate.json(attributes.modified))
@@ -97,14 +97,13 @@ struct BackupLines {
         guard state != .whole else { throw BackupError.damaged("it has data after its end") }
         let members = try BackupJSON.Members(of: line[...])
         if state == .first {
-            let version = try members.required("lockbox-backup", members.number)
-            guard version == 1 else {
+            guard try members.required("lockbox-backup", members.count) == 1 else {
                 throw BackupError.unknown("another version of the format")
             }
             state = .items
-        } else if let items = try members.number("items") {
+        } else if let items = try members.count("items") {
             let digest = try members.required("sha256", members.string)
-            guard items == Double(count), digest == hash.finished().hexadecimal else {
+            guard items == count, digest == hash.finished().hexadecimal else {
                 throw BackupError.damaged("it does not have the items that it should")
             }
             state = .whole
@@ -126,7 +125,7 @@ struct BackupLines {
         }
         let encoding = try members.string("encoding")
         let value = try BackupValue.value(members.required("value", members.json), format, encoding)
-        let isChosen = members.json("isClassChosen").map { $0.elementsEqual("true".utf8) } ?? true
+        let isChosen = try members.bool("isClassChosen") ?? false
         let (created, modified) = (
             try members.required("created", members.date), try members.required("modified", members.date)
         )
@@ -147,7 +146,7 @@ struct BackupLines {
                 comment: comment,
                 searchable: attributes
             )
-            return item.with(isChosen ? nil : ClassOrigin(.missing))
+            return item.with(ClassOrigin(isChosen ? .unlocked : .missing))
         } catch { throw BackupError.damaged("an item is not valid: \(error)") }
     }
 }
@@ -176,13 +175,18 @@ enum BackupValue {
         switch encoding {
         case nil: data = format == .json ? Data(json) : nil
         case Encoding.text.rawValue: data = BackupJSON.string(json).map { Data($0.utf8) }
-        case Encoding.base64.rawValue: data = BackupJSON.string(json).flatMap { Data(base64Encoded: $0) }
+        case Encoding.base64.rawValue: data = BackupJSON.string(json).flatMap(bytes)
         default: throw BackupError.unknown("an item in another encoding")
         }
         guard let data else { throw BackupError.damaged("a value is not in its encoding") }
         do { return try ArchivedValue(data: data, format: format) } catch {
             throw BackupError.damaged("an item is not valid: \(error)")
         }
+    }
+
+    /// Returns nil unless it is the one text for them.
+    private static func bytes(_ base64: String) -> Data? {
+        Data(base64Encoded: base64).flatMap { $0.base64EncodedString() == base64 ? $0 : nil }
     }
 
     private static let names: [(ValueFormat, String)] = [
@@ -194,7 +198,11 @@ enum BackupValue {
     }
 
     static func format(named name: String) -> ValueFormat? {
-        names.first { $0.1 == name }?.0 ?? UInt8(name).map(ValueFormat.init(rawValue:))
+        if let format = names.first(where: { $0.1 == name })?.0 { return format }
+        // 0 is the number of none, and each format has one name.
+        guard let number = UInt8(name), number > 0, Self.name(of: ValueFormat(rawValue: number)) == name
+        else { return nil }
+        return ValueFormat(rawValue: number)
     }
 }
 

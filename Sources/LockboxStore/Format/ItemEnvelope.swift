@@ -258,8 +258,9 @@ struct ItemMACs {
         // Nothing can authenticate it.
         if !keyring.holds(.classKey(header.accessibility), epoch: header.epoch) { throw .unknownKey }
         if classKey == nil { return ClassOrigin(.locked) }
-        if needsUnlock { return ClassOrigin(.unlocked) }
-        let isProven = protection == .slots && isRight(1, .unlockMAC, key: unlockKey, record)
+        // An attacker with a device key from before the first slot may have sealed it.
+        if protection == .earlierThanSlots { return ClassOrigin(.missing) }
+        let isProven = needsUnlock || isRight(1, .unlockMAC, key: unlockKey, record)
         return ClassOrigin(isProven ? .unlocked : .missing)
     }
 

@@ -112,7 +112,7 @@ enum ItemValue {
     static func read(_ plaintext: UnsafeRawBufferPointer, now: Date?) throws -> ArchivedValue? {
         var reader = ByteReader(plaintext)
         guard let format = reader.read(UInt8.self), reader.skipZeros(3),
-            let length = reader.read(UInt32.self), let expires = reader.readDouble(),
+            let length = reader.read(UInt32.self), let expires = reader.readDouble(), format > 0,
             !expires.isNaN, let data = reader.readBytes(Int(length)),
             plaintext.count == Padding.bucket(headerLength + Int(length))
         else { throw RecordError.malformed("its value is not well-formed") }

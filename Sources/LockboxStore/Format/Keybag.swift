@@ -8,8 +8,8 @@ typealias StoreID = SIMD16<UInt8>
 /// without being noticed at the next unlock.
 struct Keybag: Sendable {
     static let maximumSlots = 32
-    /// See ``Contents/lineage``.
-    static let lineageCount = 4
+    /// The seeds of the root key and the owner's.
+    static let seedCount = 2
     static let maximumKeys = 256
     /// Of eight or nine keys each.
     static let maximumEpochs = 24
@@ -19,12 +19,15 @@ struct Keybag: Sendable {
     let storeID: StoreID
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
-    /// The last epoch whose keys open nothing but ``leftovers``. 0 if there is none.
-    let retired: UInt32
-    let leftovers: [Leftover]
+    let closing: Closing
     /// The first epoch that the store has had slots from. 0 if it has none.
     let firstProtected: UInt32
     let slots: [KeybagSlot]
+    /// The epoch that began with the last change or removal of a slot, if the slot was not older than the one before. 0 if there
+    /// was none.
+    let revoked: UInt32
+    let owner: KeybagOwner
+    private let signature: KeybagSignature
     /// All keys of the keybag, open or not.
     let keyIDs: [Keyring.KeyID]
     /// The key that the keybag was opened with.
@@ -47,13 +50,25 @@ struct Keybag: Sendable {
     struct Contents {
         var unlockKeys: [UnlockLevel: SecretKey]
         var keys: [Keyring.Entry]
-        /// Keys that tell whoever has unlocked the store before whether a keybag without slots comes from somebody who could unlock
-        /// it, too. The first one is made with the first slot, and again whenever the store gets slots again; the others are the
-        /// ones before. Empty unless everything is open.
-        var lineage: [SecretKey] = []
+        /// The seeds of the root key and the owner's key. Empty unless everything is open.
+        var seeds: [SecretKey] = []
+        /// Whether everything is open.
+        var isComplete: Bool { !seeds.isEmpty }
         /// For each slot the keys that authenticate its unlock keys. Empty unless everything is open.
         var authentication: [[UnlockLevel: SecretKey]] = []
     }
+
+    /// Whether the owner's key has signed it. Verified once.
+    var isSigned: Bool { signature.isValid(by: owner) }
+
+    /// Whether its owner is the one of an identity.
+    func has(identity: String) -> Bool { owner.identity == identity && owner.isOfRoot(storeID) && isSigned }
+
+    /// Whether the owner of a key that is known, or one who follows, has signed it.
+    func follows(_ key: [UInt8]) -> Bool { owner.follows(key, storeID) && isSigned }
+
+    /// Whether an attacker with the secret that was revoked last, and a copy of that time, can forge a keybag for the slot.
+    func isOlderThanRevocation(_ slot: KeybagSlot) -> Bool { slot.since < revoked }
 
     var passcodeSlot: KeybagSlot? { slots.first { $0.kind == .passcode } }
 
@@ -66,6 +81,9 @@ struct Keybag: Sendable {
 
     /// Whether it has the keys of an epoch that has not begun.
     var isPrepared: Bool { epochs.contains { $0 > epoch } }
+
+    /// Whether its epoch has begun, and the ones before are not closed yet.
+    var isOpenBefore: Bool { closing.epoch + 1 < epoch }
 
     // MARK: Opening
 
@@ -93,10 +111,12 @@ struct Keybag: Sendable {
     }
 
     private func openAll(_ key: SecretKey, _ contents: inout Contents) throws {
+        // Everybody who has the device key can sign one without slots.
+        if !slots.isEmpty, !isSigned { throw RecordError.notAuthentic }
         try open(.unlocked, key) { reader in
             // By itself: it is kept after a lock, which wipes the others.
             contents.unlockKeys[.afterFirstUnlock] = try Self.readKeys(1, &reader)[0]
-            contents.lineage = try Self.readKeys(Self.lineageCount, &reader)
+            contents.seeds = try Self.readKeys(Self.seedCount, &reader)
             var authentication = try Self.readKeys(slots.reduce(0) { $0 + $1.grants.count }, &reader)[...]
             contents.authentication = slots.map { slot in
                 slot.grants.reduce(into: [:]) { $0[$1.level] = authentication.removeFirst() }
@@ -155,12 +175,12 @@ extension Keybag {
         let header = try KeybagHeader(UnsafeRawBufferPointer(record))
         let (plaintext, key) = try Self.open(record, deviceKeys)
         defer { Sodium.wipe(plaintext) }
-        try self.init(header, KeybagHeader.bytes(of: record), UnsafeRawBufferPointer(plaintext), key)
+        try self.init(header, UnsafeRawBufferPointer(record), UnsafeRawBufferPointer(plaintext), key)
     }
 
     private init(
         _ header: KeybagHeader,
-        _ headerBytes: [UInt8],
+        _ record: UnsafeRawBufferPointer,
         _ plaintext: UnsafeRawBufferPointer,
         _ deviceKey: SecretKey
     ) throws {
@@ -171,9 +191,9 @@ extension Keybag {
         else { throw RecordError.malformed("its header is not well-formed") }
         unlockKey = slotCount == 0 ? try Self.readKeys(1, &reader)[0] : nil
         firstProtected = slotCount == 0 ? 0 : try Self.readFirstProtected(&reader)
-        guard let retired = reader.read(UInt32.self), retired < epoch,
-            let leftoverCount = reader.read(UInt32.self), leftoverCount <= Leftover.maximumCount
-        else { throw RecordError.malformed("its header is not well-formed") }
+        guard let closing = Closing(&reader), closing.epoch < epoch else {
+            throw RecordError.malformed("its header is not well-formed")
+        }
         keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
         guard Set(keyIDs).count == keyIDs.count else {
             throw RecordError.malformed("it contains the same key twice")
@@ -183,31 +203,36 @@ extension Keybag {
         }
         let openIDs = keyIDs.filter { $0.role.level == nil }
         openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
-        leftovers = try (0..<leftoverCount).map { _ in try Leftover(&reader) }
         slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
+        guard let revoked = reader.read(UInt32.self) else {
+            throw RecordError.malformed("its header is not well-formed")
+        }
+        owner = try KeybagOwner(&reader)
         guard Set(slots.map(\.id)).count == slots.count, slots.filter({ $0.kind == .passcode }).count <= 1
         else {
             throw RecordError.malformed("it contains the same slot twice")
         }
         var vaults: [UnlockLevel: Vault] = [:]
         for (level, length) in Self.vaultLengths(keyIDs, slots) {
-            let data = KeybagHeader.digest(headerBytes, plaintext[..<reader.offset])
+            let data = KeybagHeader.digest(KeybagHeader.bytes(of: record), plaintext[..<reader.offset])
             guard let box = reader.readBytes(length) else {
                 throw RecordError.malformed("its length does not match its contents")
             }
             vaults[level] = Vault(box: [UInt8](box), data: data)
         }
-        guard reader.remaining == 0 else {
+        guard reader.readBytes(SigningKey.signatureLength) != nil, reader.remaining == 0 else {
             throw RecordError.malformed("its length does not match its contents")
         }
+        signature = KeybagSignature(record.part(..<KeybagHeader.length), plaintext)
+        self.revoked = revoked
         (generation, storeID) = (header.generation, header.storeID)
-        (self.epoch, self.retired, self.vaults, self.deviceKey) = (epoch, retired, vaults, deviceKey)
+        (self.epoch, self.closing, self.vaults, self.deviceKey) = (epoch, closing, vaults, deviceKey)
     }
 
     /// In the order in which they are stored.
     static func vaultLengths(_ keys: [Keyring.KeyID], _ slots: [KeybagSlot]) -> [(level: UnlockLevel, Int)] {
         func count(_ level: UnlockLevel) -> Int { keys.filter { $0.role.level == level }.count }
-        let all = 1 + lineageCount + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
+        let all = 1 + seedCount + slots.reduce(0) { $0 + $1.grants.count } + count(.unlocked)
         return [
             (.afterFirstUnlock, SealedBox.overhead + SecretKey.length * count(.afterFirstUnlock)),
             (.unlocked, SealedBox.overhead + SecretKey.length * all),
@@ -251,12 +276,12 @@ struct KeybagHeader {
     static let length = 64
     static let maximumRecordLength =
         length + SealedBox.overhead + fixedLength + Keybag.maximumKeys * (keyIDLength + SecretKey.length)
-        + Leftover.maximumCount * Leftover.length
         + Keybag.maximumSlots * (KeybagSlot.maximumLength + 2 * SecretKey.length)
-        + 2 * SealedBox.overhead + (1 + Keybag.lineageCount) * SecretKey.length
+        + 4 + KeybagOwner.maximumLength
+        + 2 * SealedBox.overhead + (1 + Keybag.seedCount) * SecretKey.length + SigningKey.signatureLength
 
-    /// Epoch, number of slots, number of keys, unlock key, last retired epoch, number of leftovers.
-    static let fixedLength = 8 + SecretKey.length + 8
+    /// Epoch, number of slots, number of keys, unlock key, closing.
+    static let fixedLength = 8 + SecretKey.length + Closing.length
     static let keyIDLength = 8
 
     private static let checkOffset = 32
@@ -289,9 +314,18 @@ extension KeybagHeader {
 
     /// Seals, in place, a record whose header and plaintext are complete, and fills in the device check.
     static func seal(_ record: UnsafeMutableRawBufferPointer, _ deviceKey: SecretKey) {
-        record.part(checkOffset..<length).copyBytes(from: check(deviceKey))
+        writeCheck(of: deviceKey, to: record)
         let key = boxKey(deviceKey, record)
-        SealedBox.seal(record.part(length...), authenticating: bytes(of: record), with: key)
+        SealedBox.seal(
+            record.part(length...),
+            authenticating: bytes(of: UnsafeRawBufferPointer(record)),
+            with: key
+        )
+    }
+
+    /// Fills in the device check, which is signed too.
+    static func writeCheck(of deviceKey: SecretKey, to record: UnsafeMutableRawBufferPointer) {
+        record.part(checkOffset..<length).copyBytes(from: check(deviceKey))
     }
 
     /// Opens the box in place. Returns nil if it is not authentic; with another device key it is then unchanged.
@@ -299,7 +333,11 @@ extension KeybagHeader {
         -> UnsafeMutableRawBufferPointer?
     {
         let key = boxKey(deviceKey, record)
-        return SealedBox.open(record.part(length...), authenticating: bytes(of: record), with: key)
+        return SealedBox.open(
+            record.part(length...),
+            authenticating: bytes(of: UnsafeRawBufferPointer(record)),
+            with: key
+        )
     }
 
     /// The context is the store ID.
@@ -318,7 +356,7 @@ extension KeybagHeader {
     }
 
     /// The bytes that the box authenticates: everything before the device check.
-    static func bytes(of record: UnsafeMutableRawBufferPointer) -> [UInt8] { Array(record[..<checkOffset]) }
+    static func bytes(of record: UnsafeRawBufferPointer) -> [UInt8] { Array(record[..<checkOffset]) }
 
     /// The additional data of an inner box: a hash of the header and of all plaintext before it.
     static func digest(_ header: [UInt8], _ plaintext: Slice<UnsafeRawBufferPointer>) -> [UInt8] {

@@ -5,34 +5,40 @@ struct KeybagContents {
     var generation: UInt64
     let storeID: StoreID
     var epoch: UInt32
-    private(set) var retired: UInt32
-    private(set) var leftovers: [Leftover]
+    private(set) var closing: Closing
     /// See ``Keybag/firstProtected``.
     private(set) var firstProtected: UInt32
     var slots: [Slot]
     var keys: [Keyring.Entry]
     var unlockKeys: [UnlockLevel: SecretKey]
-    private(set) var lineage: [SecretKey]
+    /// See ``Keybag/revoked``.
+    private(set) var revoked: UInt32
+    private var root: SigningKey
+    private var ownerKey: SigningKey
+    private(set) var owner: KeybagOwner
 
     /// A slot, and the keys that authenticate what is sealed to it.
     struct Slot {
-        let slot: KeybagSlot
+        fileprivate(set) var slot: KeybagSlot
         let authentication: [UnlockLevel: SecretKey]
     }
 
     /// A new store.
-    init() throws {
-        var storeID = StoreID()
-        withUnsafeMutableBytes(of: &storeID) { Sodium.fillRandom($0) }
+    init(_ storeID: StoreID = .random()) throws {
         generation = 1
         self.storeID = storeID
         epoch = 1
-        retired = 0
-        leftovers = []
+        closing = .none
         firstProtected = 0
         slots = []
         unlockKeys = try Self.newUnlockKeys()
-        lineage = try SecretKey.keys(Keybag.lineageCount, Sodium.fillRandom)
+        revoked = 0
+        (root, ownerKey) = (try .random(), try .random())
+        owner = try KeybagOwner(
+            key: ownerKey.publicKey,
+            root: OwnerCertificate(ownerKey.publicKey, by: root, storeID),
+            former: []
+        )
         keys = try Self.newKeys(epoch: 1, hasPasscode: false) + [(.init(.names, 1), .random())]
     }
 
@@ -43,13 +49,17 @@ struct KeybagContents {
         generation = try Self.generation(after: keybag.generation)
         storeID = keybag.storeID
         epoch = keybag.epoch
-        retired = keybag.retired
-        leftovers = keybag.leftovers
+        closing = keybag.closing
         firstProtected = keybag.firstProtected
         slots = zip(keybag.slots, contents.authentication).map { Slot(slot: $0, authentication: $1) }
         keys = contents.keys
         self.unlockKeys = contents.unlockKeys
-        lineage = contents.lineage
+        revoked = keybag.revoked
+        (root, ownerKey) = (try SigningKey(seed: contents.seeds[0]), try SigningKey(seed: contents.seeds[1]))
+        owner = keybag.owner
+        guard owner.root.issuer == root.publicKey, owner.key == ownerKey.publicKey else {
+            throw RecordError.notAuthentic
+        }
     }
 
     /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
@@ -62,7 +72,9 @@ struct KeybagContents {
 
     /// Makes new keys for every class and new unlock keys: nothing that was copied before opens what is sealed from now
     /// on. Items that are sealed with older keys can still be opened.
-    mutating func beginEpoch() throws {
+    ///
+    /// - Parameter revokes: Whether a slot is gone or changed, whose owner must not be followed.
+    mutating func beginEpoch(revokes: Bool = false) throws {
         // An epoch that was prepared, but never began, may have left keys.
         let highest = keys.map(\.id.epoch).reduce(epoch, max)
         let (next, overflow) = highest.addingReportingOverflow(1)
@@ -83,19 +95,35 @@ struct KeybagContents {
                 throw RecordError.malformed("its generation and epoch are higher than a store's get")
             }
             firstProtected = epoch
-            lineage = [try .random()] + lineage.dropLast()
         }
+        // Everybody who had the device key has the keys from before the first slot.
+        try renewOwner(isFirst: firstProtected == epoch)
+        revoked = slots.isEmpty ? 0 : revokes ? epoch : revoked
+        for index in slots.indices where slots[index].slot.since == 0 { slots[index].slot.since = epoch }
         unlockKeys = try Self.newUnlockKeys()
     }
 
-    /// Retires the older epochs, and removes their keys unless a leftover may use them. The keys of an epoch that was prepared
-    /// stay, since its number must not be used again for others.
-    mutating func endRotation(leaving leftovers: [Leftover]) {
-        retired = epoch - 1
-        self.leftovers = leftovers
+    /// Makes the epoch's own key, which follows the one before unless it is the first of a root key.
+    private mutating func renewOwner(isFirst: Bool) throws {
+        let next = try SigningKey.random()
+        if isFirst { root = try .random() }
+        let former = try owner.former + [OwnerCertificate(next.publicKey, by: ownerKey, storeID)]
+        owner = try KeybagOwner(
+            key: next.publicKey,
+            root: OwnerCertificate(next.publicKey, by: root, storeID),
+            former: isFirst ? [] : former.suffix(KeybagOwner.maximumFormer)
+        )
+        ownerKey = next
+    }
+
+    /// Closes the older epochs, and removes the keys of those that no item needs. The keys of an epoch that was prepared stay,
+    /// since its number must not be used again for others.
+    ///
+    /// - Parameter manifest: The first record of the ``Manifest``.
+    mutating func closeOlderEpochs(listing manifest: RecordHash?, needing isNeeded: (UInt32) -> Bool) {
+        closing = Closing(epoch: epoch - 1, manifest: manifest)
         keys.removeAll { key in
-            key.id.role != .names && key.id.epoch < epoch
-                && !leftovers.contains { $0.epochs.contains(key.id.epoch) }
+            key.id.role != .names && key.id.epoch < epoch && !isNeeded(key.id.epoch)
         }
     }
 
@@ -116,17 +144,21 @@ struct KeybagContents {
 extension KeybagContents {
     /// Returns the keybag's record.
     func encoded(deviceKey: SecretKey) throws -> [UInt8] {
-        let slots = try slots.map(granted)
+        try record(listing: slots.map(granted), deviceKey: deviceKey)
+    }
+
+    /// - Parameter slots: Those of the contents, with what is sealed to them.
+    func record(listing slots: [KeybagSlot], deviceKey: SecretKey) throws -> [UInt8] {
         let ids = keys.map(\.id)
         let vaults = Keybag.vaultLengths(ids, slots)
         let open = keys.filter { $0.id.role.level == nil }
         let length =
             KeybagHeader.length + SealedBox.overhead + KeybagHeader.fixedLength
             + ids.count * KeybagHeader.keyIDLength + open.count * SecretKey.length
-            + leftovers.count * Leftover.length + slots.reduce(0) { $0 + $1.length }
-            + vaults.reduce(0) { $0 + $1.1 }
+            + slots.reduce(0) { $0 + $1.length } + 4 + owner.length + vaults.reduce(0) { $0 + $1.1 }
+            + SigningKey.signatureLength
         var record = [UInt8](repeating: 0, count: length)
-        record.withUnsafeMutableBytes { record in
+        try record.withUnsafeMutableBytes { record in
             var writer = ByteWriter(record)
             KeybagHeader(generation: generation, storeID: storeID).write(to: &writer)
             let start = KeybagHeader.length + SealedBox.prefixLength
@@ -140,23 +172,31 @@ extension KeybagContents {
                 writer.write(firstProtected)
                 writer.skip(SecretKey.length - 4)
             }
-            writer.write(retired)
-            writer.write(UInt32(leftovers.count))
+            closing.write(to: &writer)
             for id in ids { id.write(to: &writer) }
             for (_, key) in open { writer.write(key) }
-            for leftover in leftovers { leftover.write(to: &writer) }
             for slot in slots { slot.write(to: &writer) }
+            writer.write(revoked)
+            owner.write(to: &writer)
             for (level, length) in vaults {
                 let data = KeybagHeader.digest(
-                    KeybagHeader.bytes(of: record),
+                    KeybagHeader.bytes(of: UnsafeRawBufferPointer(record)),
                     UnsafeRawBufferPointer(record)[start..<writer.offset]
                 )
                 seal(level, into: record.part(writer.offset..<(writer.offset + length)), data)
                 writer.skip(length)
             }
+            KeybagHeader.writeCheck(of: deviceKey, to: record)
+            try writer.write(signature(of: UnsafeRawBufferPointer(record), from: start, to: writer.offset))
             KeybagHeader.seal(record, deviceKey)
         }
         return record
+    }
+
+    private func signature(of record: UnsafeRawBufferPointer, from start: Int, to end: Int) throws -> [UInt8]
+    {
+        let header = record.part(..<KeybagHeader.length)
+        return try ownerKey.sign(KeybagSignature.message(header, record.part(start..<end)))
     }
 
     /// Seals the current unlock keys to a slot.
@@ -179,7 +219,7 @@ extension KeybagContents {
         var writer = ByteWriter(box.part(SealedBox.prefixLength...))
         if level == .unlocked {
             writer.write(unlockKeys[.afterFirstUnlock]!)
-            for key in lineage { writer.write(key) }
+            for key in [root, ownerKey] { writer.write(key.seed) }
             for slot in slots {
                 for grant in slot.slot.grants { writer.write(slot.authentication[grant.level]!) }
             }
@@ -237,49 +277,6 @@ enum UnlockLevel: UInt8, Sendable, CaseIterable {
     case unlocked = 1
     /// The `afterFirstUnlock` classes only: what is left after a lock, and what a service opens without a person.
     case afterFirstUnlock = 2
-}
-
-/// A record that may still be sealed with retired keys, because it could not be resealed, or a namespace of such records.
-/// Nothing else opens with them: whoever has got hold of them could have sealed it.
-struct Leftover: Hashable, Sendable {
-    static let length = 16 + 8
-    static let maximumCount = 16_384
-
-    /// The first bytes of the ID of the record, or of the prefix whose namespace it is.
-    let id: SIMD16<UInt8>
-    /// The epochs whose keys it may use.
-    private(set) var epochs: ClosedRange<UInt32>
-
-    /// Returns it with the epochs after one of them, or nil if there are none.
-    func after(_ epoch: UInt32) -> Leftover? {
-        guard epochs.upperBound > epoch else { return nil }
-        var later = self
-        later.epochs = max(epochs.lowerBound, epoch + 1)...epochs.upperBound
-        return later
-    }
-
-    init(_ id: RecordID, _ epochs: ClosedRange<UInt32>) {
-        self.id = Self.start(of: id)
-        self.epochs = epochs
-    }
-
-    static func start(of id: RecordID) -> SIMD16<UInt8> {
-        id.withBytes { $0.loadUnaligned(as: SIMD16<UInt8>.self) }
-    }
-
-    init(_ reader: inout ByteReader) throws(RecordError) {
-        guard let id = reader.readID(), let first = reader.read(UInt32.self),
-            let last = reader.read(UInt32.self), first <= last
-        else { throw .malformed("one of its leftovers is not well-formed") }
-        self.id = id
-        epochs = first...last
-    }
-
-    func write(to writer: inout ByteWriter) {
-        writer.write(id)
-        writer.write(epochs.lowerBound)
-        writer.write(epochs.upperBound)
-    }
 }
 
 /// `LBXD`, version, suite, the number of keys, a zero byte, the keys: one, or, while a keybag is replaced, the next one

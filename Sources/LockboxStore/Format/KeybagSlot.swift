@@ -16,6 +16,8 @@ struct KeybagSlot: Sendable {
     let created: Date
     let salt: [UInt8]
     let parameters: [UInt8]
+    /// The epoch that began with it. 0 until then.
+    var since: UInt32 = 0
     /// `afterFirstUnlock`, and in a slot that opens everything also `unlocked`.
     var grants: [Grant]
 
@@ -96,7 +98,7 @@ extension KeybagSlot {
 // MARK: - The record
 
 extension KeybagSlot {
-    private static let headerLength = 64
+    private static let headerLength = 68
     private static let opensAllNumber: UInt8 = 1
     private static let opensAfterFirstUnlockNumber: UInt8 = 2
 
@@ -116,6 +118,7 @@ extension KeybagSlot {
         writer.write(UInt16(parameters.count))
         writer.write(created.timeIntervalSinceReferenceDate)
         writer.write(salt)
+        writer.write(since)
         for grant in grants {
             writer.write(grant.publicKey)
             writer.write(grant.box)
@@ -134,12 +137,13 @@ extension KeybagSlot {
             let parametersLength = reader.read(UInt16.self),
             parametersLength <= Self.maximumParametersLength,
             let created = reader.readDouble(), created.isFinite,
-            let salt = reader.readBytes(Self.saltLength)
+            let salt = reader.readBytes(Self.saltLength), let since = reader.read(UInt32.self), since > 0
         else { throw .malformed("one of its slots is not well-formed") }
         self.id = id
         self.kind = kind
         self.created = Date(timeIntervalSinceReferenceDate: created)
         self.salt = [UInt8](salt)
+        self.since = since
         var grants: [Grant] = []
         for level in Self.levels(opensAllClasses: opens == Self.opensAllNumber) {
             guard let publicKey = reader.readBytes(KeyPair.publicKeyLength),

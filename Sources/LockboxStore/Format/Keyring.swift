@@ -3,21 +3,22 @@ import LockboxCore
 /// The facts that a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
 /// it forget this.
 struct TrustedKeybag: Sendable {
-    /// A hash of the first key of ``Keybag/Contents/lineage``. Nil if only a slot for services was used.
-    let lineage: [UInt8]?
+    /// The owner's public key. Nil if only a slot for services was used.
+    var owner: [UInt8]?
     /// A hash of the unlock key of ``UnlockLevel/afterFirstUnlock``.
     let unlockKey: [UInt8]
     /// Whether this process has opened a keybag itself, and not only with what the kernel had.
     let isOwn: Bool
-    let retired: UInt32
     let firstProtected: UInt32
-    /// See ``leftovers(of:)``.
-    let leftovers: [Leftover]
+    /// See ``closings(of:)``.
+    let closings: [Closing]
 
-    /// Of the epochs that were retired, only what was left over then still is. About later ones nothing is known.
-    func leftovers(of keybag: Keybag) -> [Leftover] {
-        guard retired < keybag.epoch else { return leftovers }
-        return leftovers + keybag.leftovers.compactMap { $0.after(retired) }
+    /// In epochs that were closed, only what was listed then opens. About later ones nothing is known.
+    func closings(of keybag: Keybag) -> [Closing] {
+        // Whose owner is known has been checked.
+        if owner != nil { return [keybag.closing] }
+        let last = closings.last?.epoch ?? 0
+        return keybag.closing.epoch > last ? closings + [keybag.closing] : closings
     }
 }
 
@@ -27,11 +28,10 @@ final class Keyring: Sendable {
     let generation: UInt64
     /// The epoch of the keys that seal new items.
     let epoch: UInt32
-    /// The kernel's record that this keyring was found to be the newest by. A new record has another serial.
-    let checkedBy = Protected<Int32?>(nil)
-    /// See ``Keybag/retired``.
-    private let retired: UInt32
-    let leftovers: [Leftover]
+    /// The memory's file by which this keyring was found to be the newest.
+    let checkedBy = Protected<FileState?>(nil)
+    /// In order. One, unless others could have forged it.
+    let closings: [Closing]
     /// The keybag's revision.
     let revision: RecordRevision
 
@@ -74,8 +74,7 @@ final class Keyring: Sendable {
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
-        self.retired = max(keybag.retired, trusted?.retired ?? 0)
-        self.leftovers = trusted?.leftovers(of: keybag) ?? keybag.leftovers
+        self.closings = trusted?.closings(of: keybag) ?? [keybag.closing]
         self.revision = revision
         self.storeTag = String(keybag.storeID.name.prefix(8))
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
@@ -108,27 +107,16 @@ final class Keyring: Sendable {
     /// Whether new items would be sealed with keys from before the first slot.
     var isFromBeforeSlots: Bool { protection(ofEpoch: epoch) == .earlierThanSlots }
 
-    /// Throws if an item must not be sealed with the keys of an epoch. Those of a retired one open nothing but leftovers.
-    func checkEpoch(_ epoch: UInt32, of id: RecordID, in namespace: String?) throws(RecordError) {
-        if epoch > retired { return }
-        if leftovers(id, namespace).contains(where: { $0.contains(epoch) }) { return }
-        throw holds(.metadata, epoch: epoch) ? .notAuthentic : .unknownKey
-    }
+    /// Returns what decides which items of an epoch open. Nil if all do.
+    func closing(of epoch: UInt32) -> Closing? { closings.first { epoch <= $0.epoch } }
 
-    /// Returns the older epochs that an item may be sealed with, or those of a whole namespace.
-    func olderEpochs(of id: RecordID?, in namespace: String?) -> ClosedRange<UInt32>? {
-        var all = leftovers(id, namespace)
-        if retired + 1 < epoch { all.append(retired + 1...epoch - 1) }
-        guard let first = all.map(\.lowerBound).min(), let last = all.map(\.upperBound).max() else {
-            return nil
-        }
-        return first...last
-    }
-
-    private func leftovers(_ id: RecordID?, _ namespace: String?) -> [ClosedRange<UInt32>] {
-        if leftovers.isEmpty { return [] }
-        let ids = [id, namespace.flatMap(Self.prefixID)].compactMap { $0.map(Leftover.start) }
-        return leftovers.filter { ids.contains($0.id) }.map(\.epochs)
+    /// The epochs before its own whose keys the keybag has.
+    var formerEpochs: Set<UInt32> {
+        Set(
+            (keys.map(\.id) + locked).lazy.filter { $0.role != .names }.map(\.epoch).filter {
+                $0 < self.epoch
+            }
+        )
     }
 
     enum Protection { case none, slots, earlierThanSlots }
@@ -194,9 +182,6 @@ final class Keyring: Sendable {
     func itemID(_ key: ItemKey) -> RecordID {
         id(personal: .name, [key.prefix.canonical, key.key.canonical])
     }
-
-    /// Authenticates the record of the highest generation seen. The key is that of the names because it never changes.
-    func seenMAC(_ bytes: [UInt8]) -> [UInt8] { Sodium.hash(of: bytes, key: names, personal: .seen) }
 
     /// Hashes the texts, each preceded by its length, so that different lists never have the same input.
     private func id(personal: Personal, _ texts: [String]) -> RecordID {

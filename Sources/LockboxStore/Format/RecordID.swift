@@ -4,7 +4,7 @@
 ///
 /// Its file name is in lower-case base32 (RFC 4648) without padding: always 52 characters, safe on
 /// every file system.
-struct RecordID: Hashable, Sendable {
+struct RecordID: Hashable, Comparable, Sendable {
     private let words: SIMD4<UInt64>
 
     static let length = 32
@@ -61,6 +61,10 @@ struct RecordID: Hashable, Sendable {
         }
     }
 
+    static func < (a: Self, b: Self) -> Bool {
+        a.withBytes { a in b.withBytes { a.lexicographicallyPrecedes($0) } }
+    }
+
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withUnsafeBytes(of: words, body)
     }
@@ -78,6 +82,12 @@ struct RecordID: Hashable, Sendable {
 }
 
 extension SIMD16<UInt8> {
+    static func random() -> Self {
+        var id = Self()
+        withUnsafeMutableBytes(of: &id) { Sodium.fillRandom($0) }
+        return id
+    }
+
     /// The ID of a store or a slot, as users see it.
     var hexadecimal: String { bytes.hexadecimal }
 
@@ -94,14 +104,17 @@ enum RecordKind: UInt32 {
     case keybag = 0x4B58_424C  // "LBXK"
     case deviceKey = 0x4458_424C  // "LBXD"
     case sharedUnlock = 0x5558_424C  // "LBXU"
+    case manifest = 0x4D58_424C  // "LBXM"
 
     private static let version: UInt8 = 1
     /// The cipher suite: XChaCha20-Poly1305-IETF with keyed BLAKE2b, as used by ``SealedBox``. Lower ones were those of
-    /// pre-releases, which had no slots, and later no MACs in items and no leftovers in the keybag.
+    /// pre-releases, which had no slots, and later no MACs in items and no manifest and no
+    /// signature in the keybag.
     private var suite: UInt8 {
         switch self {
+        case .manifest: 1
         case .item, .deviceKey, .sharedUnlock: 2
-        case .keybag: 3
+        case .keybag: 4
         }
     }
 
@@ -134,11 +147,13 @@ enum RecordError: Error, Equatable {
     case laterEpoch
     /// The class key is locked.
     case locked(Accessibility)
+    /// It is of a closed epoch, and the manifest does not list these bytes.
+    case notListed
 
     /// Whether a newer keyring may open the record.
     var isOfKeyring: Bool {
         switch self {
-        case .unknownKey, .laterEpoch, .locked: true
+        case .unknownKey, .laterEpoch, .locked, .notListed: true
         default: false
         }
     }
@@ -161,6 +176,14 @@ extension RecordError {
                     + "can only be removed"
             )
         case .locked(let accessibility): .interactionNotAllowed(accessibility)
+        case .notListed:
+            .corrupt(
+                record: record,
+                reason:
+                    "it is sealed with former keys, and was not there, or could not be read, when they were replaced, so "
+                    + "another owner of those keys may have made it; if you know that it is yours, accept it by name: acceptItem(record:), "
+                    + "or lockbox rotate --accept"
+            )
         }
     }
 }

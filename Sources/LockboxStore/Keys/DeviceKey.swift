@@ -79,22 +79,29 @@ struct StoredDeviceKey: Sendable {
 
     // MARK: Writing
 
-    /// Returns the key of a new store. Creates it if it belongs in the store and is missing.
-    func readOrCreate(_ lock: inout (any StorageLock)?) throws -> SecretKey {
+    /// The key of a store that is to be made, and how its keybag is committed.
+    struct New {
+        let key: SecretKey
+        var changes: [RecordChange] = []
+        var expecting: [RecordName: RecordRevision] = [:]
+    }
+
+    /// Returns the key of a new store. If it is kept in the store, it is a new one: others may have put the one there that is found.
+    func make(_ lock: inout (any StorageLock)?) throws -> New {
         if case .given(let name, let read) = sources.withLock({ $0[0] }) {
-            return try DeviceKeySource.key(name, read)
+            return New(key: try DeviceKeySource.key(name, read))
         }
         try checkIsKept()
-        if let (keys, _) = try readRecord() { return keys[0] }
-        var bytes = DeviceKeyRecord.encoded([try .random()])
-        defer { Sodium.wipe(&bytes) }
-        let outcome = try storage.commit([.put(record, bytes)], expecting: [record: .absent], lock: &lock)
-        if case .unknown(let error) = outcome { throw error }
-        // If another process has created a key first, that one is used.
-        guard let (keys, _) = try readRecord() else {
-            throw LockboxError.missing(record: storage.location(of: record))
-        }
-        return keys[0]
+        let key = try SecretKey.random()
+        if storage.limits.isTransactional { return New(key: key, changes: changes(to: [key])) }
+        // Another one may be that of a store whose keybag has yet to be put back.
+        if try revision != .absent { _ = try storage.quarantine(record, lock: lock) }
+        try store([key], &lock)
+        return New(key: key, expecting: [record: try revision])
+    }
+
+    private var revision: RecordRevision {
+        get throws { try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) }
     }
 
     /// Replaces the store's record by one with these keys, or removes it if there are none.
@@ -134,7 +141,8 @@ public struct DeviceKeySource: Sendable {
 
     private init(_ sources: [Source]) { self.sources = sources }
 
-    /// 32 random bytes in the store's file `device-key`, created together with the store. Because the key is
+    /// 32 random bytes in the store's file `device-key`, created together with the store: one that is found in the folder then is
+    /// not used. Because the key is
     /// stored next to the data, it protects no better than file permissions do. A storage that
     /// other machines share refuses it.
     public static let stored = DeviceKeySource([.stored])

@@ -143,21 +143,30 @@ extension KeyStore {
         }
     }
 
-    /// Removes the keys that no item uses any more, unless another process has begun the next epoch, which may need them.
+    /// Closes the epochs before the keyring's.
     ///
-    /// - Parameter leftovers: The records that may still use the older keys.
-    func finishRotation(of epoch: UInt32, leaving leftovers: [Leftover]) throws {
+    /// - Parameters:
+    ///   - manifest: What opens from then on.
+    ///   - needed: The epochs whose keys are kept.
+    /// - Returns: False, and nothing was changed, if another process has begun or closed an epoch since the keyring was read.
+    func closeOlderEpochs(_ keyring: Keyring, listing manifest: Manifest, needed: Set<UInt32>) throws -> Bool
+    {
+        var isCurrent = true
         try rewrite { opened in
             // Nothing is known of a keybag that it cannot open.
             var next = try KeybagRewrite(after: opened)
             let keybag = opened.keybag
-            guard keybag.epochs.contains(where: { $0 < epoch }), keybag.epoch == epoch else { return nil }
-            // Another process may have finished it with the same result.
-            if keybag.retired == epoch - 1, Set(keybag.leftovers) == Set(leftovers) { return nil }
+            isCurrent = keybag.epoch == keyring.epoch && [keybag.closing] == keyring.closings
+            guard isCurrent else { return nil }
             next.device = .keep
-            next.contents.endRotation(leaving: leftovers)
-            return next
+            let stored = try store(manifest)
+            next.expected = stored.revisions
+            next.contents.closeOlderEpochs(listing: stored.first) { needed.contains($0) }
+            let isSame =
+                next.contents.closing == keybag.closing && next.contents.keys.count == keybag.keyIDs.count
+            return isSame ? nil : next
         }
+        return isCurrent
     }
 
     /// Returns the keys to reseal items with.
@@ -169,20 +178,26 @@ extension KeyStore {
         return opened.keyring
     }
 
-    /// Whether a process was killed after it wrote the next keys, and before they became those of new items.
+    /// Whether a change of the keys has not come to the point from which the former ones open nothing new. Another process may be in
+    /// the middle of it.
     func isInterrupted() throws -> Bool {
-        guard try own().keybag.isPrepared else { return false }
-        // Another process may be in the middle of it.
+        guard try own().keybag.isPrepared else { return try own().keybag.isOpenBefore }
         let lock = try lockIfAllowed()
         defer { lock?.release() }
-        return try own().keybag.isPrepared
+        let keybag = try own().keybag
+        return keybag.isPrepared || keybag.isOpenBefore
     }
 
     // MARK: A restored store
 
     /// Makes an older keybag than the one seen last the newest again.
-    func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool {
-        guard let opened = try loadIfMade(.exceptRollback) else { throw keybagIsMissing }
+    ///
+    /// - Returns: Nil if there is no store any more, which is then known.
+    func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool? {
+        guard let opened = try loadIfMade(.exceptRollback) else {
+            if memory?.forget(nil) ?? false { return nil }
+            throw storeIsNotFound
+        }
         if method == nil, !opened.keybag.slots.isEmpty {
             throw LockboxError.interactionNotAllowed(.whenUnlocked)
         }
@@ -191,7 +206,7 @@ extension KeyStore {
         return try rewrite(.exceptRollback, keys) { opened in
             try check(keys, open: opened.keybag)
             var next = try KeybagRewrite(after: opened)
-            if let highest = try highestSeen(opened, isFollowed: true) {
+            if let highest = try highestSeen(opened.keybag, isFollowed: true) {
                 // Nothing authenticates the generation of a store without slots, and a counter need not follow it.
                 let isForgeable = counter != nil && opened.keybag.slots.isEmpty
                 let last = max(highest.generation, isForgeable ? 0 : opened.keybag.generation)
@@ -215,10 +230,22 @@ extension KeyStore {
         var next = try KeybagRewrite(after: opened)
         try change(&next.contents.slots)
         try next.contents.checkSlots()
-        try checkRequirements(next.contents.storeID, next.contents.slots.map(\.slot))
+        try checkProtection(next.contents.slots.map(\.slot))
         next.slotKeys = slotKeys
-        try next.contents.beginEpoch()
+        let kept = Set(next.contents.slots.map(\.slot.id))
+        let gone = opened.keybag.slots.filter { !kept.contains($0.id) }
+        // One that was older than the last revocation is replaced because of that, and not because it leaked too.
+        try next.contents.beginEpoch(revokes: !gone.allSatisfy(opened.keybag.isOlderThanRevocation))
+        try checkIdentity(of: next.contents)
         return next
+    }
+
+    private func checkIdentity(of next: KeybagContents) throws {
+        guard let identity = requirements.identity, next.owner.identity != identity else { return }
+        throw notMet(
+            "with its first slot it gets another identity, and this program requires \(identity); add the slot with a program that "
+                + "requires none"
+        )
     }
 
     private func checkIsUnlocked(_ opened: OpenedKeybag) throws {
@@ -266,7 +293,7 @@ extension KeyStore {
         let current = try current()
         // A keybag from before it, under the same keys, has a lower generation.
         if (try? current.keybag.open([.unlocked: key])) != nil { return }
-        if current.lineage.contains(where: { $0.isEqual(to: written.lineage[0]) }) { return }
+        if current.keybag.follows(written.owner.key) { return }
         throw LockboxError.outcomeUnknown(
             record: keybagLocation,
             reason: "it was changed again, and this program cannot open it any more"
@@ -312,13 +339,14 @@ extension KeyStore {
         let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
-        guard try write(stages, opened.keyring.revision, device, &lock) else { return nil }
+        guard try write(stages, next, opened.keyring.revision, device, &lock) else { return nil }
         if isAccepted {
-            try forgetForgedNumbers(opened)
-            // Its owner knows why the slots are gone.
-            if next.contents.slots.isEmpty { trusted.withLock { $0 = nil } }
+            try forgetForgedNumbers(opened.keybag)
+            // Its owner knows why it is another one.
+            memory?.forget(opened.keybag.storeID)
+            trusted.withLock { $0 = nil }
         }
-        trust(stages[stages.count - 1], isOwn: isOwn, opened.keyring)
+        trust(stages[stages.count - 1], isOwn: isOwn)
         try endDeviceKey(device, &lock)
         try load(slotKeys: next.slotKeys)
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
@@ -328,6 +356,7 @@ extension KeyStore {
     /// Returns false if another process has replaced the keybag meanwhile.
     private func write(
         _ stages: [KeybagContents],
+        _ next: KeybagRewrite,
         _ expected: RecordRevision,
         _ device: NextDeviceKey,
         _ lock: inout (any StorageLock)?
@@ -337,7 +366,10 @@ extension KeyStore {
         for (stage, contents) in stages.enumerated() {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
-            switch try storage.commit(changes, expecting: [record: expected], lock: &lock) {
+            // With locks, no process removes the others meanwhile.
+            let others = lock == nil ? next.expected : [:]
+            let all = others.merging([record: expected]) { $1 }
+            switch try storage.commit(changes, expecting: all, lock: &lock) {
             case .committed where stage == stages.count - 1: return true
             case .committed:
                 // In a storage without locks, another process may have replaced it already.
@@ -410,6 +442,8 @@ struct KeybagRewrite {
     /// The keys that open the new keybag for this process, if not those that opened the one before.
     var slotKeys: SlotKeys?
     var device = DeviceKeyChange.renew
+    /// Records that have to be there, besides the keybag.
+    var expected: [RecordName: RecordRevision] = [:]
 
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     init(after opened: OpenedKeybag) throws {

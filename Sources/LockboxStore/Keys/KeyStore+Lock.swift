@@ -94,7 +94,9 @@ extension KeyStore {
         }
         let unlockKeys = contents.unlockKeys
         if unlockKeys.isEmpty { return false }
-        trust(own.keybag, unlockKeys, lineage: contents.lineage, isOwn: false)
+        let isComplete = contents.isComplete
+        trust(own.keybag, unlockKeys, isComplete: isComplete, isOwn: false, isProven: isComplete)
+        if contents.isComplete { remember(own.keybag) }
         // If it fails half way, nothing is unlocked.
         do {
             let deadline = UserUnlock.deadline(after: timeout)
@@ -199,8 +201,7 @@ extension KeyStore {
             keep(.init(record: record), own.keyring)
             return nil
         }
-        trust(opened.keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: false)
-        remember(opened)
+        trust(opened.keybag, opened.unlockKeys, isComplete: opened.isComplete, isOwn: false, isProven: false)
         keep(found, own.keyring)
         return opened
     }
@@ -231,8 +232,12 @@ extension KeyStore {
 
 /// The slots of the keybag, and the secrets that open them.
 extension KeyStore {
-    var slots: [KeybagSlot] {
-        get throws { try keyring(creating: false) == nil ? [] : own().keybag.slots }
+    var slots: [UnlockSlot] {
+        get throws {
+            guard try keyring(creating: false) != nil else { return [] }
+            let keybag = try own().keybag
+            return keybag.slots.map { UnlockSlot($0, in: keybag) }
+        }
     }
 
     /// Nil if there is no store.
@@ -244,7 +249,7 @@ extension KeyStore {
             $0.level == .unlocked && $0.deadline > 0
         }
         return StoreStatus(
-            identity: keybag.storeID.hexadecimal,
+            identity: keybag.owner.identity,
             generation: keybag.generation,
             epoch: keybag.epoch,
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
@@ -280,8 +285,7 @@ extension KeyStore {
                     + "\(SlotEnrollment.maximumParametersLength)"
             )
         }
-        var id = KeybagSlot.ID()
-        withUnsafeMutableBytes(of: &id) { Sodium.fillRandom($0) }
+        let id = KeybagSlot.ID.random()
         let levels = KeybagSlot.levels(opensAllClasses: opensAllClasses)
         let keys = try SlotKeys(secret: Self.key(enrollment.secret), slot: id, store: store, levels: levels)
         var authentication: [UnlockLevel: SecretKey] = [:]

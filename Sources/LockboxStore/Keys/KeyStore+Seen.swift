@@ -3,23 +3,34 @@ import LockboxPlatform
 
 /// The memory of keybags that were seen before. An older one is refused: somebody may have put it back.
 extension KeyStore {
-    /// Returns the error for a keybag that is older than one seen before, or that lost its slots without an unlock. Nil if it is
-    /// neither.
-    func rollback(to opened: OpenedKeybag) throws -> LockboxError? {
-        let keybag = opened.keybag
-        if let highest = try highestSeen(opened), highest.generation > keybag.generation {
+    /// Returns the error for a keybag that is older than one seen before, or that its owner has not made, as far as this process or
+    /// the user's memory knows the owner. Nil if it is neither. It has not been opened yet: nothing is believed before.
+    func refusal(of keybag: Keybag) throws -> LockboxError? {
+        if let memory, memory.entries.contains(where: { $0.store != keybag.storeID && memory.isHere($0) }) {
+            return .storeReplaced(location: keybagLocation)
+        }
+        if let highest = try highestSeen(keybag), highest.generation > keybag.generation {
             return rolledBack(
                 "its generation is \(keybag.generation), but generation \(highest.generation) was seen before"
             )
         }
         // Whoever has the device key can give retired keys a higher number.
-        let epoch = remembered(opened).map(\.epoch).max() ?? 0
+        let epoch = remembered(keybag).map(\.epoch).max() ?? 0
         if epoch > keybag.epoch {
             return rolledBack(
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
-        return isForged(opened) ? .authenticationFailed(record: keybagLocation) : nil
+        return isForged(keybag) ? .authenticationFailed(record: keybagLocation) : nil
+    }
+
+    /// Whether a keybag does not come from the owner whom this process or the user's memory knows. A program that knows only a service's
+    /// slot, or the kernel's record, cannot tell, but removing all slots needs more than that.
+    private func isForged(_ keybag: Keybag) -> Bool {
+        let trusted = trusted.withLock { $0 }
+        let owners = [memory?.entry(of: keybag.storeID)?.owner, trusted?.owner].compactMap(\.self)
+        if owners.isEmpty { return trusted != nil && keybag.slots.isEmpty }
+        return !owners.allSatisfy(keybag.follows)
     }
 
     /// Whether this process has neither read nor written a later keybag.
@@ -27,64 +38,76 @@ extension KeyStore {
         highest.withLock { $0.map { $0.generation <= opened.keybag.generation } ?? true }
     }
 
-    /// Whether a store that this process has unlocked seems to have lost its slots, but not by somebody who could unlock it.
-    private func isForged(_ opened: OpenedKeybag) -> Bool {
-        guard opened.keybag.slots.isEmpty, let trusted = trusted.withLock({ $0 }) else { return false }
-        return !opened.lineage.contains { $0.hash == trusted.lineage }
+    /// Whether a keybag that a record of the kernel opens is that of the one that this process has opened last. Whoever has the device
+    /// key can forge both, unless the owner is known.
+    func isTrusted(_ opened: OpenedKeybag) -> Bool {
+        guard let trusted = trusted.withLock({ $0 }), trusted.owner == nil, trusted.isOwn else { return true }
+        return opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
     }
 
-    /// Whether a keybag that a record of the kernel opens follows the one that this process has opened last. Whoever has the device
-    /// key can forge both. A record that does not open the lineage proves nothing to a process that has unlocked the store itself.
-    func isTrusted(_ opened: OpenedKeybag) -> Bool {
-        guard let trusted = trusted.withLock({ $0 }) else { return true }
-        if let lineage = trusted.lineage, !opened.lineage.isEmpty {
-            return opened.lineage.contains { $0.hash == lineage }
+    /// Remembers what a keybag says that was not refused.
+    func learn(from opened: OpenedKeybag) {
+        follow(opened.keybag)
+        let isComplete = opened.isComplete
+        trust(opened.keybag, opened.unlockKeys, isComplete: isComplete, isOwn: true, isProven: isComplete)
+    }
+
+    /// Remembers the owner's newest key in the place of one that it follows. Everybody with the device key has that of a store without
+    /// slots.
+    private func follow(_ keybag: Keybag) {
+        if memory?.entry(of: keybag.storeID)?.owner != nil { remember(keybag, isUnlocked: false) }
+        trusted.withLock { trusted in
+            guard trusted?.owner != nil else { return }
+            trusted?.owner = keybag.owner.key
+            if keybag.slots.isEmpty { trusted = nil }
         }
-        return !trusted.isOwn || opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
     }
 
     /// Remembers what a keybag says, if it has slots and an unlock has opened it.
     ///
-    /// - Parameter isOwn: Whether this process has opened it itself, and stays unlocked until it locks.
+    /// - Parameters:
+    ///   - isComplete: Whether level 1 was opened.
+    ///   - isOwn: Whether this process has opened it itself, and stays unlocked until it locks.
+    ///   - isProven: Whether a secret of this process opened level 1. An unlock in the kernel may be forged.
     func trust(
         _ keybag: Keybag,
         _ unlockKeys: [UnlockLevel: SecretKey],
-        lineage: [SecretKey],
-        isOwn: Bool
+        isComplete: Bool,
+        isOwn: Bool,
+        isProven: Bool
     ) {
         guard !keybag.slots.isEmpty, let key = unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
-            // A record of the kernel that does not open the lineage proves nothing.
-            if !isOwn, lineage.isEmpty, trusted != nil { return }
+            // A record of the kernel that does not open level 1 proves nothing.
+            if !isOwn, !isComplete, trusted != nil { return }
             // Level 2 alone takes no knowledge away.
-            let before = lineage.isEmpty ? trusted : nil
+            let before = isComplete ? nil : trusted
             trusted = TrustedKeybag(
-                // A slot for services opens none. Then only what this process has opened itself is known to be true.
-                lineage: lineage.first?.hash ?? trusted.flatMap { $0.isOwn ? $0.lineage : nil },
+                owner: isProven ? keybag.owner.key : trusted?.owner,
                 unlockKey: key.hash,
                 isOwn: isOwn || trusted?.isOwn ?? false,
-                retired: max(keybag.retired, before?.retired ?? 0),
                 firstProtected: max(keybag.firstProtected, before?.firstProtected ?? 0),
-                leftovers: before?.leftovers(of: keybag) ?? keybag.leftovers
+                closings: before?.closings(of: keybag) ?? [keybag.closing]
             )
         }
     }
 
     /// Remembers what this process has written, in the counter too. Somebody may have replaced it before it is read again.
-    func trust(_ written: KeybagContents, isOwn: Bool, _ keyring: Keyring) {
-        let new = SeenGeneration.Seen(generation: written.generation, epoch: written.epoch)
+    func trust(_ written: KeybagContents, isOwn: Bool) {
+        let new = StoreMemory.Numbers(generation: written.generation, epoch: written.epoch)
         note(new)
-        if new.isPlausible { seen.write(new, keyring) }
+        if new.isPlausible {
+            memory?.remember(written.storeID, written.slots.isEmpty ? nil : written.owner.key, new)
+        }
         count(written.generation)
         guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
         trusted.withLock { trusted in
             trusted = TrustedKeybag(
-                lineage: written.lineage[0].hash,
+                owner: written.owner.key,
                 unlockKey: key.hash,
                 isOwn: isOwn || trusted?.isOwn ?? false,
-                retired: written.retired,
                 firstProtected: written.firstProtected,
-                leftovers: written.leftovers
+                closings: [written.closing]
             )
         }
     }
@@ -92,28 +115,30 @@ extension KeyStore {
     /// The highest generation and epoch that this process, another one of the user, or the counter has seen.
     ///
     /// - Parameter isFollowed: Whether the next keybag is to have higher ones.
-    func highestSeen(_ opened: OpenedKeybag, isFollowed: Bool = false) throws -> SeenGeneration.Seen? {
+    func highestSeen(_ keybag: Keybag, isFollowed: Bool = false) throws -> StoreMemory.Numbers? {
         let counted = try counted().map { counted in
             // The counter knows no epoch. A generation begins at most one.
-            let missed = counted - min(counted, opened.keybag.generation)
-            let epoch = UInt64(opened.keybag.epoch) + min(missed, UInt64(UInt32.max))
-            return SeenGeneration.Seen(generation: counted, epoch: UInt32(clamping: epoch))
+            let missed = counted - min(counted, keybag.generation)
+            let epoch = UInt64(keybag.epoch) + min(missed, UInt64(UInt32.max))
+            return StoreMemory.Numbers(generation: counted, epoch: UInt32(clamping: epoch))
         }
-        let seen = try remembered(opened).filter { try !isFollowed || isReachable($0, opened) }
+        let seen = try remembered(keybag).filter { try !isFollowed || isReachable($0, keybag) }
         let all = seen + [counted].compactMap { $0 }
         guard let generation = all.map(\.generation).max(), let epoch = all.map(\.epoch).max() else {
             return nil
         }
-        return SeenGeneration.Seen(generation: generation, epoch: epoch)
+        return StoreMemory.Numbers(generation: generation, epoch: epoch)
     }
 
     /// The numbers that this process and another one of the user have seen, unless somebody has forged them.
-    private func remembered(_ opened: OpenedKeybag) -> [SeenGeneration.Seen] {
-        [highest.withLock { $0 }, seen.read(opened.keyring)].compactMap { $0 }.filter(\.isPlausible)
+    private func remembered(_ keybag: Keybag) -> [StoreMemory.Numbers] {
+        [highest.withLock { $0 }, memory?.entry(of: keybag.storeID)?.numbers].compactMap { $0 }.filter(
+            \.isPlausible
+        )
     }
 
     /// Remembers in this process what it has read or written.
-    func note(_ seen: SeenGeneration.Seen) {
+    func note(_ seen: StoreMemory.Numbers) {
         guard seen.isPlausible else { return }
         highest.withLock { highest in
             highest = .init(
@@ -123,27 +148,26 @@ extension KeyStore {
         }
     }
 
-    /// The first keybag of a store is not remembered, because there is no older one. One that no secret unlocked for all classes
-    /// is not remembered either: whoever has the device key, or a slot for services, can forge its generation.
-    func remember(_ opened: OpenedKeybag) {
-        let new = SeenGeneration.Seen(opened.keybag)
-        let isUnlocked = !opened.keybag.slots.isEmpty && opened.unlockKeys[.unlocked] != nil
-        guard new.generation > 1, new.isPlausible, isUnlocked else { return }
-        seen.write(new, opened.keyring)
+    /// Remembers a keybag for all programs of the user: one that a secret has unlocked for all classes, or that follows one. Everybody
+    /// who has the device key signs one without slots.
+    func remember(_ keybag: Keybag, isUnlocked: Bool = true) {
+        let numbers = StoreMemory.Numbers(keybag)
+        if !numbers.isPlausible || isUnlocked && keybag.slots.isEmpty { return }
+        let owner = keybag.slots.isEmpty ? nil : keybag.owner.key
+        memory?.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)
     }
 
     /// Forgets numbers that no store reaches, before its owner accepts it.
-    func forgetForgedNumbers(_ opened: OpenedKeybag) throws {
-        if try remembered(opened).allSatisfy({ try isReachable($0, opened) }) { return }
+    func forgetForgedNumbers(_ keybag: Keybag) throws {
+        if try remembered(keybag).allSatisfy({ try isReachable($0, keybag) }) { return }
         highest.withLock { $0 = nil }
-        seen.write(nil, opened.keyring)
     }
 
     /// Whether a store that follows these numbers can go on, and its counter with it.
-    private func isReachable(_ seen: SeenGeneration.Seen, _ opened: OpenedKeybag) throws -> Bool {
+    private func isReachable(_ seen: StoreMemory.Numbers, _ keybag: Keybag) throws -> Bool {
         guard let counted = try counted() else { return seen.isReachable }
         // Its owner has opened a keybag with slots.
-        let proven = opened.keybag.slots.isEmpty ? 0 : opened.keybag.generation
+        let proven = keybag.slots.isEmpty ? 0 : keybag.generation
         return seen.isReachable && seen.generation <= max(counted, proven) + Self.maximumIncrements
     }
 
@@ -179,7 +203,10 @@ extension KeyStore {
     private static var maximumIncrements: UInt64 { 128 }
 
     /// A store that is not there is not a new one if there was one before.
-    func checkNothingWasCounted() throws {
+    func checkNothingWasThere() throws {
+        if let memory, memory.entries.contains(where: memory.isHere) {
+            throw rolledBack("it does not exist, but a store was unlocked here before")
+        }
         guard let counted = try counted(), counted > 1 else { return }
         throw rolledBack("it does not exist, but generation \(counted) was seen before")
     }
@@ -193,116 +220,11 @@ extension SecretKey {
     fileprivate var hash: [UInt8] { withBytes { Sodium.sha256($0) } }
 }
 
-/// The highest generation and epoch that the user's processes have seen of each keybag, in one key of the kernel's
-/// keyring. An older keybag is then known to be one that somebody has put back.
-///
-/// An entry is authenticated with the key of the file names, which never changes: so a program that finds an old device
-/// key with the old keybag can still read what was written under the new ones. The entry belongs to the store, by its ID,
-/// wherever it is: a path has many spellings, and a copy can be put in the place of any.
-struct SeenGeneration: Sendable {
-    let kernel: KernelKeyring
-    /// The name of the kernel's key.
-    var name = "lockbox:generations"
-
-    struct Seen: Equatable {
-        let generation: UInt64
-        let epoch: UInt32
-
-        /// Whoever has the device key can write the highest numbers there are. Nobody changes a store that often, and nothing
-        /// could follow them, so they are not remembered.
-        var isPlausible: Bool { generation < 1 << 48 && epoch < 1 << 31 }
-
-        /// A restored store that followed higher ones would soon have numbers that are not remembered.
-        var isReachable: Bool { generation < 1 << 47 && epoch < 1 << 30 }
-    }
-
-    /// The kernel gives each user little memory, so the stores that were changed longest ago are forgotten.
-    static let maximumEntries = 64
-
-    private static let nameLength = 16
-    private static let macLength = 16
-    private static let entryLength = nameLength + 16 + macLength
-
-    /// The kernel's record, of all stores.
-    var serial: KernelKeyring.Serial? { kernel.serial(of: name) }
-
-    /// Returns nil if nothing was seen, or if the kernel has no authentic record of it.
-    func read(_ keyring: Keyring) -> Seen? {
-        let name = Self.entryName(keyring)
-        return entries(of: name).own.compactMap { Self.decode($0, keyring) }.filter(\.isPlausible)
-            .max { $0.generation < $1.generation }
-    }
-
-    /// Remembers a keybag, unless a later one of its store is remembered. Nil forgets the store. Does nothing if the kernel refuses.
-    func write(_ seen: Seen?, _ keyring: Keyring) {
-        let name = Self.entryName(keyring)
-        func isKnown() -> Bool {
-            guard let seen else { return false }
-            return read(keyring).map { $0.generation >= seen.generation } ?? false
-        }
-        guard !isKnown() else { return }
-        kernel.withLock {
-            guard !isKnown() else { return }
-            var all = entries(of: name).others.suffix((Self.maximumEntries - 1) * Self.entryLength)
-            if let seen { all += Self.encode(seen, name, keyring) }
-            // A key has a byte at least.
-            if all.isEmpty {
-                _ = try? kernel.remove(self.name)
-            } else {
-                _ = kernel.add(self.name, Array(all), seconds: nil)
-            }
-        }
-    }
-
-    /// Returns the entries of a store, and those of all others in one array.
-    private func entries(of name: [UInt8]) -> (own: [[UInt8]], others: [UInt8]) {
-        guard let key = serial else { return ([], []) }
-        return kernel.read(key, maximum: Self.maximumEntries * Self.entryLength) { bytes in
-            var (own, others) = ([[UInt8]](), [UInt8]())
-            var reader = ByteReader(UnsafeRawBufferPointer(bytes))
-            while let entry = reader.readBytes(Self.entryLength), let start = entry.baseAddress {
-                let isOwn = memcmp(start, name, Self.nameLength) == 0
-                if isOwn { own.append(Array(entry)) } else { others += entry }
-            }
-            return (own, others)
-        } ?? ([], [])
-    }
-
-    // MARK: An entry: name, generation, epoch, four zeros, MAC
-
-    private static func entryName(_ keyring: Keyring) -> [UInt8] {
-        Array(keyring.seenMAC(keyring.storeID.bytes).prefix(nameLength))
-    }
-
-    private static func encode(_ seen: Seen, _ name: [UInt8], _ keyring: Keyring) -> [UInt8] {
-        let bytes =
-            name + withUnsafeBytes(of: seen.generation.littleEndian, Array.init)
-            + withUnsafeBytes(of: seen.epoch.littleEndian, Array.init) + [0, 0, 0, 0]
-        return bytes + keyring.seenMAC(bytes).prefix(macLength)
-    }
-
-    private static func decode(_ entry: [UInt8], _ keyring: Keyring) -> Seen? {
-        entry.withUnsafeBytes { bytes in
-            var reader = ByteReader(bytes)
-            guard reader.readBytes(nameLength) != nil, let generation = reader.read(UInt64.self),
-                let epoch = reader.read(UInt32.self), reader.skipZeros(4)
-            else { return nil }
-            let seen = Seen(generation: generation, epoch: epoch)
-            let mac = encode(seen, Array(entry.prefix(nameLength)), keyring)
-            return mac.withUnsafeBytes { Sodium.isEqual($0, bytes) } ? seen : nil
-        }
-    }
-}
-
-extension SeenGeneration.Seen {
-    init(_ keybag: Keybag) { self.init(generation: keybag.generation, epoch: keybag.epoch) }
-}
-
 /// A monotonic counter, such as one in a TPM. With it, a store detects that an older copy of itself was restored, or that it
 /// was removed, even after a restart of the machine.
 ///
 /// Each store needs a counter of its own. Lockbox increments it up to the keybag's generation, which a change of a slot or a
-/// rotation raises by up to three. Writes of items do not. It is read each time the keybag is read. If a process is killed
+/// rotation raises by up to four. Writes of items do not. It is read each time the keybag is read. If a process is killed
 /// after the change and before the increment, a copy from just before the change is not detected until the next one.
 ///
 /// To use a counter that is already higher than the store's generation, create a backend with it and call `acceptRestored`

@@ -14,13 +14,16 @@ final class KeyStore: Sendable {
     let device: StoredDeviceKey
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
-    let seen: SeenGeneration
+    /// If nil, this program has none.
+    let memory: StoreMemory?
     let counter: (any GenerationCounter)?
     private let known = Protected<OpenedKeybag?>(nil)
     let userRecords = Protected<UserRecords?>(nil)
     let trusted = Protected<TrustedKeybag?>(nil)
+    /// Manifests that were read, by the hash of the first record.
+    let manifests = Protected<[RecordHash: Manifest]>([:])
     /// The highest generation and epoch that this process has read or written.
-    let highest = Protected<SeenGeneration.Seen?>(nil)
+    let highest = Protected<StoreMemory.Numbers?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's lock, before the keybag's lock.
     let keybagMutex = Lock(isRecursive: true)
@@ -34,7 +37,7 @@ final class KeyStore: Sendable {
         deviceKey: DeviceKeySource,
         requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring = KernelKeyring(),
-        seen: SeenGeneration? = nil,
+        memory: StoreMemory? = nil,
         counter: (any GenerationCounter)? = nil
     ) {
         self.storage = storage
@@ -42,7 +45,7 @@ final class KeyStore: Sendable {
         self.requirements = requirements
         device = StoredDeviceKey(storage: storage, source: deviceKey)
         userUnlock = UserUnlock(kernel: kernel)
-        self.seen = seen ?? SeenGeneration(kernel: kernel)
+        self.memory = memory
     }
 
     /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
@@ -104,13 +107,12 @@ final class KeyStore: Sendable {
     /// Returns the keys to write with: others, if another process of the user has changed them since these were read. Somebody may
     /// have put the keybag of these back meanwhile, which is then an error.
     func newest(_ keyring: Keyring) throws -> Keyring {
-        let serial = seen.serial
-        let isChecked = serial == nil || serial == keyring.checkedBy.withLock { $0 }
-        let latest = [highest.withLock { $0 }, isChecked ? nil : seen.read(keyring)].compactMap {
-            $0?.generation
-        }
+        let state = memory?.state
+        let isChecked = state == nil || state == keyring.checkedBy.withLock { $0 }
+        let remembered = isChecked ? nil : memory?.entry(of: keyring.storeID)?.numbers
+        let latest = [highest.withLock { $0 }, remembered].compactMap { $0?.generation }
         if latest.allSatisfy({ $0 <= keyring.generation }) {
-            keyring.checkedBy.withLock { $0 = serial }
+            keyring.checkedBy.withLock { $0 = state }
             return keyring
         }
         guard let opened = try load() else { throw keybagIsMissing }
@@ -161,10 +163,7 @@ final class KeyStore: Sendable {
                 if let before, before.keybag.storeID != keybag.storeID {
                     throw LockboxError.storeReplaced(location: keybagLocation)
                 }
-                let opened = try mappingErrors(of: Self.keybagRecord) {
-                    try open(keybag, revision, slotKeys, before)
-                }
-                if check != .exceptRollback, let error = try rollback(to: opened) {
+                if check != .exceptRollback, let error = try refusal(of: keybag) {
                     // Unless another process has just replaced it.
                     if try keybagRevision() != revision {
                         try conflicts.check(Self.keybagRecord, storage)
@@ -172,14 +171,15 @@ final class KeyStore: Sendable {
                     }
                     throw error
                 }
-                try checkRequirements(keybag.storeID, keybag.slots, check)
-                try checkItems(belongTo: opened.keyring)
-                if check != .exceptRollback {
-                    trust(keybag, opened.unlockKeys, lineage: opened.lineage, isOwn: true)
+                try checkRequirements(keybag, check)
+                let opened = try mappingErrors(of: Self.keybagRecord) {
+                    try open(keybag, revision, slotKeys, before)
                 }
+                try checkItems(belongTo: opened.keyring)
+                if check != .exceptRollback { learn(from: opened) }
                 if check == .all {
-                    note(SeenGeneration.Seen(keybag))
-                    remember(opened)
+                    note(StoreMemory.Numbers(keybag))
+                    if opened.isComplete { remember(keybag) }
                     keep(opened)
                 }
                 return opened
@@ -205,9 +205,9 @@ final class KeyStore: Sendable {
             keybag,
             contents.keys + kept,
             unlockKeys: contents.unlockKeys,
-            lineage: contents.lineage,
+            isComplete: contents.isComplete,
             slotKeys: slotKeys,
-            trusted: contents.lineage.isEmpty ? trusted.withLock { $0 } : nil,
+            trusted: contents.isComplete ? nil : trusted.withLock { $0 },
             revision: revision
         )
     }
@@ -270,33 +270,62 @@ final class KeyStore: Sendable {
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try keybagMutex.withLock {
+            do { try checkCanBeMade(check) } catch {
+                // Another process may have made it meanwhile.
+                if let opened = try loadIfMade(check) { return opened }
+                throw error
+            }
             var lock = try storage.lock(nil)
             defer { lock?.release() }
-            if let opened = try loadIfMade(check) { return opened }
-            if requirements.identity != nil || check == .all && requirements.protection != .none {
-                throw notMet(noStore)
+            var conflicts = ConflictLimit()
+            while true {
+                if let opened = try loadIfMade(check) { return opened }
+                let device = try device.make(&lock)
+                let keybag = try KeybagContents().encoded(deviceKey: device.key)
+                let outcome = try storage.commit(
+                    device.changes + [.put(Self.keybagRecord, keybag)],
+                    expecting: device.expecting.merging([Self.keybagRecord: .absent]) { $1 },
+                    lock: &lock
+                )
+                if case .unknown(let error) = outcome { throw error }
+                if case .conflict = outcome { try conflicts.check(Self.keybagRecord, storage) }
             }
-            let device = try device.readOrCreate(&lock)
-            let record = Self.keybagRecord
-            let keybag = try KeybagContents().encoded(deviceKey: device)
-            let outcome = try storage.commit(
-                [.put(record, keybag)],
-                expecting: [record: .absent],
-                lock: &lock
-            )
-            if case .unknown(let error) = outcome { throw error }
-            guard let opened = try load(check) else { throw keybagIsMissing }
-            return opened
         }
+    }
+
+    /// Before anything is changed. What another program keeps in the folder is not Lockbox's, and must not look as if it were.
+    private func checkCanBeMade(_ check: Check) throws {
+        if requirements.identity != nil || check == .all && requirements.protection != .none {
+            throw notMet(noStore)
+        }
+        let strange =
+            try storage.findings().first { $0.kind != .leftover }?.location ?? storage.namespaces().first
+        guard let strange else { return }
+        throw LockboxError.invalidLocation(
+            location: Path.parent(of: keybagLocation),
+            reason:
+                "it has no store but \(Path.name(of: strange)), and a store is made only in a new or empty folder; name another one"
+        )
     }
 
     // MARK: Requirements
 
-    /// Of a keybag that was read, or that is to be written.
-    func checkRequirements(_ store: StoreID, _ slots: [KeybagSlot], _ check: Check = .all) throws {
+    /// Checks a keybag that was read.
+    private func checkRequirements(_ keybag: Keybag, _ check: Check) throws {
+        if let identity = requirements.identity, !keybag.has(identity: identity) {
+            let reason =
+                keybag.owner.identity == identity
+                ? "its owner has not signed it" : "its identity is \(keybag.owner.identity)"
+            throw notMet("\(reason), and this program requires \(identity)")
+        }
         // A program that requires an identity was set up for a store that had its slots: one without them is a forgery.
         if check == .exceptProtection, requirements.identity == nil { return }
-        if let violation = requirements.violation(store, slots) { throw notMet(violation) }
+        try checkProtection(keybag.slots)
+    }
+
+    /// Also of a keybag that is to be written.
+    func checkProtection(_ slots: [KeybagSlot]) throws {
+        if let violation = requirements.violation(slots) { throw notMet(violation) }
     }
 
     private var noStore: String {
@@ -305,7 +334,7 @@ final class KeyStore: Sendable {
             + "code to create it"
     }
 
-    private func notMet(_ reason: String) -> LockboxError {
+    func notMet(_ reason: String) -> LockboxError {
         .requirementNotMet(record: keybagLocation, reason: reason)
     }
 
@@ -315,7 +344,7 @@ final class KeyStore: Sendable {
     func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
         if let opened = try load(check) { return opened }
         guard try hasItems() else {
-            try checkNothingWasCounted()
+            if check != .exceptRollback { try checkNothingWasThere() }
             return nil
         }
         // The keybag is written before the first item: another process may have just created both.
@@ -340,6 +369,8 @@ final class KeyStore: Sendable {
 
     var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
 
+    var storeIsNotFound: LockboxError { .storeNotFound(location: Path.parent(of: keybagLocation)) }
+
     func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as RecordError {
             throw error.lockboxError(storage.location(of: record))
@@ -353,8 +384,8 @@ final class OpenedKeybag: Sendable {
     let keyring: Keyring
     /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
     let unlockKeys: [UnlockLevel: SecretKey]
-    /// See ``Keybag/Contents/lineage``.
-    let lineage: [SecretKey]
+    /// Whether level 1 was opened, so that all of it is known to be the owner's.
+    let isComplete: Bool
     /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
     let slotKeys: SlotKeys?
     /// Known facts of the store, if nothing has opened level 1 of this keybag.
@@ -369,14 +400,14 @@ final class OpenedKeybag: Sendable {
         _ keybag: Keybag,
         _ keys: [Keyring.Entry],
         unlockKeys: [UnlockLevel: SecretKey],
-        lineage: [SecretKey],
+        isComplete: Bool,
         slotKeys: SlotKeys?,
         trusted: TrustedKeybag? = nil,
         revision: RecordRevision
     ) throws(RecordError) {
         self.keybag = keybag
         self.unlockKeys = unlockKeys
-        self.lineage = lineage
+        self.isComplete = isComplete
         self.slotKeys = slotKeys
         self.trusted = trusted
         keyring = try Keyring(keybag: keybag, keys: keys, trusted: trusted, revision: revision)
@@ -388,7 +419,7 @@ final class OpenedKeybag: Sendable {
             keybag,
             keyring.keys { $0.level.map { !levels.contains($0) } ?? true },
             unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
-            lineage: levels.contains(.unlocked) ? [] : lineage,
+            isComplete: isComplete && !levels.contains(.unlocked),
             slotKeys: slotKeys?.without(levels),
             trusted: trusted,
             revision: keyring.revision
@@ -405,9 +436,9 @@ final class OpenedKeybag: Sendable {
             keybag,
             contents.keys + known,
             unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
-            lineage: contents.lineage.isEmpty ? lineage : contents.lineage,
+            isComplete: isComplete || contents.isComplete,
             slotKeys: nil,
-            trusted: contents.lineage.isEmpty ? trusted : nil,
+            trusted: contents.isComplete ? nil : trusted,
             revision: keyring.revision
         )
     }

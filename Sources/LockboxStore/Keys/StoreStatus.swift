@@ -3,7 +3,8 @@ public import LockboxPlatform
 
 /// The state of a store's keys, which is known without an unlock.
 public struct StoreStatus: Sendable, Hashable, Codable {
-    /// The random ID of the store, in 32 hexadecimal digits.
+    /// The store's identity, in 32 hexadecimal digits: a hash of its root key, whose private half needs an unlock of all classes. The
+    /// first slot makes a new one. In a store without slots, the device key is enough, so that its identity proves little.
     public let identity: String
 
     /// How often the keybag was written.
@@ -16,8 +17,8 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     /// rotation.
     public let olderEpochs: [UInt32]
 
-    /// Whether a change of the keys was interrupted before the new ones were used. The secrets that it should revoke still
-    /// open new items until the keys are rotated.
+    /// Whether a change of the keys was interrupted, or is under way, before it had written down which items the former ones open.
+    /// The secrets that it should revoke still open new items, or make them, until the keys are rotated.
     public let isInterrupted: Bool
 
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
@@ -28,8 +29,8 @@ public struct StoreStatus: Sendable, Hashable, Codable {
 }
 
 /// The requirements of a program on a store. A store that does not meet it is refused with
-/// ``LockboxError/requirementNotMet(record:reason:)``, because somebody who has the device key but no unlock secret may have
-/// replaced it.
+/// ``LockboxError/requirementNotMet(record:reason:)``, because an attacker who can write its files, with or without the
+/// device key, may have replaced it.
 public struct StoreRequirements: Sendable, Hashable {
     /// How a store must be protected.
     public enum Protection: String, Sendable, Hashable, Codable, CaseIterable {
@@ -56,7 +57,7 @@ public struct StoreRequirements: Sendable, Hashable {
     /// - Parameters:
     ///   - protection: How the store must be protected.
     ///   - minimumAccessibility: The least protected class of items, or `nil` for any. `ThisDeviceOnly` makes no difference.
-    ///   - identity: The store's identity, or `nil` for any.
+    ///   - identity: The store's identity, or `nil` for any. A program that requires one cannot add the first slot.
     public init(
         protection: Protection = .none,
         minimumAccessibility: Accessibility? = nil,
@@ -67,11 +68,8 @@ public struct StoreRequirements: Sendable, Hashable {
         self.identity = identity
     }
 
-    /// Returns what is wrong with a store, or nil.
-    func violation(_ store: StoreID, _ slots: [KeybagSlot]) -> String? {
-        if let identity, identity != store.hexadecimal {
-            return "its identity is \(store.hexadecimal), and this program requires \(identity)"
-        }
+    /// Returns what is wrong with a store's protection, or nil.
+    func violation(_ slots: [KeybagSlot]) -> String? {
         switch protection {
         case .passcode where !slots.contains { $0.kind == .passcode }:
             return "it has no passcode, and this program requires one"

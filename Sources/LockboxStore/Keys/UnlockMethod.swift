@@ -70,12 +70,17 @@ public struct UnlockSlot: Sendable, Hashable, Codable, Identifiable {
     /// Whether the slot opens all classes, or only the `afterFirstUnlock` classes.
     public let opensAllClasses: Bool
 
-    init(_ slot: KeybagSlot) {
+    /// Whether the slot is older than the last change or removal of another one. An attacker with that other secret, a
+    /// copy of the store of that time and write access now can forge a store that this slot opens. Replace the slot, with a new secret.
+    public let isOlderThanRevocation: Bool
+
+    init(_ slot: KeybagSlot, in keybag: Keybag) {
         id = slot.id.hexadecimal
         kind = slot.kind
         label = slot.label
         created = slot.created
         opensAllClasses = slot.opensAllClasses
+        isOlderThanRevocation = keybag.isOlderThanRevocation(slot)
     }
 }
 

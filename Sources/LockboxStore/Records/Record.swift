@@ -119,6 +119,21 @@ import LockboxPlatform
     }
 }
 
+extension RecordChange {
+    /// The number of bytes that it stores.
+    var length: Int {
+        if case .put(_, let bytes) = self { bytes.count } else { 0 }
+    }
+}
+
+extension [RecordChange] {
+    /// The namespaces that no other process may commit to meanwhile, or nil for the records outside any. An expected record outside any
+    /// is the keybag, which writers do not wait for.
+    func namespaces(expecting: [RecordName: RecordRevision]) -> Set<String?> {
+        Set(map(\.record.namespace)).union(expecting.keys.map(\.namespace).filter { $0 != nil })
+    }
+}
+
 /// The result of a ``RecordStorage/commit(_:expecting:)``.
 ///
 /// There will be no other cases before the next major version: who commits has to handle all of them.

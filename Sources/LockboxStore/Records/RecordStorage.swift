@@ -10,9 +10,9 @@ import LockboxPlatform
 ///
 /// 1. **A record is changed as a whole, and durably.** Once a commit has returned, the change survives a power
 ///    cut. At every instant, a reader finds the old record or the new one.
-/// 2. **A commit changes nothing unless every expectation holds.** It compares and changes the records of its
-///    namespaces with no other commit in between. An expected record outside them, such as the keybag when an
-///    item is written, is compared after the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
+/// 2. **A commit changes nothing unless every expectation holds.** It compares all records, also those that it leaves alone, and
+///    changes some, with no other commit in between. Only the keybag, which is outside any namespace, may be compared earlier
+///    when items are written, after the commit has begun; see ``forEachName(in:waitingForCommits:_:)``.
 /// 3. **A revision is never reused for other bytes**, not even after a restart. The storage may rely on this:
 ///    records written by Lockbox have random bytes near the beginning, and no two are equal.
 /// 4. **Absent means absent.** A storage that cannot be read throws. Only a commit creates anything.
@@ -92,9 +92,10 @@ import LockboxPlatform
     /// Calls a closure with all records of a namespace, many at a time, in no particular order. Called if the storage is
     /// transactional.
     ///
-    /// A record that exists during the whole call is always included, once, even if it is replaced meanwhile. The default
-    /// implementation passes all names at once, without contents, as ``forEachName(in:waitingForCommits:_:)`` lists them. A
-    /// storage that can give the contents of many records in one round trip should do that.
+    /// A record that exists during the whole call is always included, once, even if it is replaced meanwhile. List all as of one
+    /// instant if you can: then a removal of all of them misses none that is moved meanwhile. The default implementation passes all
+    /// names at once, without contents, as ``forEachName(in:waitingForCommits:_:)`` lists them. A storage that can give the contents
+    /// of many records in one round trip should do that.
     ///
     /// - Parameters:
     ///   - namespace: The namespace. It need not exist.
@@ -121,8 +122,8 @@ import LockboxPlatform
     ///   - changes: At most ``StorageLimits/maximumChanges``, one for each record. If the storage is not
     ///     transactional (``StorageLimits/isTransactional``), the new records are durable before others are removed. Removing
     ///     an absent record succeeds, and makes its absence durable.
-    ///   - expecting: The revisions that records must have; ``RecordRevision/absent`` for a record that must
-    ///     not exist.
+    ///   - expecting: The revisions that records must have, changed or not, in any namespace; ``RecordRevision/absent`` for a
+    ///     record that must not exist.
     /// - Returns: Whether the changes were made. If they cannot be made durable, that is ``CommitOutcome/unknown(_:)``.
     /// - Throws: ``LockboxError/readOnly(location:reason:)`` if this process may not commit, or another ``LockboxError``.
     ///   Nothing was changed, except that without transactions the first of several changes may have been made.

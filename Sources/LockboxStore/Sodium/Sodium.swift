@@ -59,9 +59,9 @@ public enum Sodium {
         }
     }
 
-    /// Returns the BLAKE2b-256 hash.
-    package static func hash(of bytes: [UInt8]) -> [UInt8] {
-        var output = [UInt8](repeating: 0, count: 32)
+    /// Returns a BLAKE2b hash of 16 to 64 bytes.
+    package static func hash(of bytes: [UInt8], length: Int = 32) -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: length)
         bytes.withUnsafeBytes { bytes in output.withUnsafeMutableBytes { hash(bytes, into: $0) } }
         return output
     }
@@ -173,7 +173,6 @@ package struct Personal {
     package static let keyPair = Personal("lockbox.pair.v1")
     package static let authentication = Personal("lockbox.auth.v1")
     package static let grant = Personal("lockbox.grant.v1")
-    package static let seen = Personal("lockbox.seen.v1")
     package static let keybag = Personal("lockbox.bag.v1")
     package static let sharedUnlock = Personal("lockbox.unlock.1")
     package static let deviceCheck = Personal("lockbox.dev.v1")

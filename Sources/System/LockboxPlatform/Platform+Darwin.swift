@@ -18,6 +18,23 @@
     /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t? { nil }
 
+    /// Makes a condition.
+    package func initialize(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
+        pthread_cond_init(condition, nil)
+    }
+
+    /// Waits for a condition, and no longer than that time. May also return without reason.
+    package func waitForCondition(
+        _ condition: UnsafeMutablePointer<pthread_cond_t>,
+        _ mutex: UnsafeMutablePointer<pthread_mutex_t>,
+        atMost time: timespec
+    ) {
+        withUnsafePointer(to: time) { _ = pthread_cond_timedwait_relative_np(condition, mutex, $0) }
+    }
+
+    /// Opens a folder through which others may be opened.
+    package let openForSearch = O_RDONLY
+
     /// Writes a file's bytes to the drive. `fsync` alone leaves them in the drive's cache.
     package func flushToDrive(_ descriptor: CInt) -> CInt {
         fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)

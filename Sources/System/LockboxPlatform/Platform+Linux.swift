@@ -24,6 +24,35 @@
     /// An initial value for `pthread_create` to overwrite.
     package func noThread() -> pthread_t { pthread_t() }
 
+    /// Makes a condition whose waits are by a clock that is never set.
+    package func initialize(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    /// Waits for a condition, and no longer than that time. May also return without reason.
+    package func waitForCondition(
+        _ condition: UnsafeMutablePointer<pthread_cond_t>,
+        _ mutex: UnsafeMutablePointer<pthread_mutex_t>,
+        atMost time: timespec
+    ) {
+        var end = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &end)
+        end.tv_sec += time.tv_sec
+        end.tv_nsec += time.tv_nsec
+        if end.tv_nsec >= 1_000_000_000 {
+            (end.tv_sec, end.tv_nsec) = (end.tv_sec + 1, end.tv_nsec - 1_000_000_000)
+        }
+        pthread_cond_timedwait(condition, mutex, &end)
+    }
+
+    /// `O_PATH`, which some headers show to GNU programs only: opens a folder through which others may be opened, and needs no
+    /// permission to read it.
+    package let openForSearch: CInt = 0o10_000_000
+
     /// Writes a file's bytes to the drive.
     package func flushToDrive(_ descriptor: CInt) -> CInt { fsync(descriptor) }
 

@@ -126,7 +126,7 @@ struct KeybagRewriteTests {
                 isOver = try !expectUnlocked(during: change, atCall: first, andAfter: second)
             }
         }
-        #expect(first > 9)
+        #expect(first > 3)
     }
 
     /// - Returns: Whether a call of the first number was made.

@@ -65,7 +65,7 @@ import Testing
             let forging = Interruption(at: number) { [store, forger] in
                 try? owners.withLock { $0 = try readBytes(store.keybag) }
                 _ = try? forger.replaceSlots {
-                    $0.endRotation(leaving: [])
+                    $0.closeOlderEpochs(listing: nil) { _ in false }
                     if length != nil { $0.generation -= 1 }
                 }
             }
@@ -81,7 +81,7 @@ import Testing
             }
             let named = report?.unreadableItems.map(\.location) ?? []
             #expect(!named.contains { $0.hasPrefix("\(store.directory)/items") }, "before call \(number)")
-            let other = store.backend(seen: SeenGeneration(kernel: KernelKeyring { EPERM }))
+            let other = store.backend(remembers: false)
             try other.unlock(.value(change == "rotateKeys" ? "1234" : "5678"))
             let item = try? other.lockbox().unarchiveObject(String.self, forKey: "k")
             #expect(item == "old", "before call \(number)")
@@ -94,20 +94,17 @@ import Testing
     /// After the last rename. The secret that was removed opens what the first stage seals.
     @Test(.needsKernelKeyring, arguments: [true, false])
     func aRemovalThatIsHiddenIsNotSaidToBeDoneAndIsRemembered(resealing: Bool) throws {
-        let kernel = KernelKeyring()
-        let seen = SeenGeneration(kernel: kernel, name: "lockbox-tests:\(UInt64.random(in: .min ... .max))")
-        defer { _ = try? kernel.remove(seen.name) }
         let (store, forger) = try prepare(passcode: "1234", RecoveryCode())
         let generation = try store.openedKeybag().generation
         let (items, first) = ("\(store.directory)/items", Protected<[UInt8]>([]))
         let calls = SystemCalls.atEachGeneration(of: store) { number, keybag in
             if number == generation + 1 { first.withLock { $0 = keybag } }
             guard number == generation + 2 else { return }
-            _ = try? forger.replaceSlots { if resealing { $0.endRotation(leaving: []) } }
+            _ = try? forger.replaceSlots { if resealing { $0.closeOlderEpochs(listing: nil) { _ in false } } }
             // Nothing is resealed, and nothing is missed.
             if resealing { rename(items, "\(items)-aside") }
         }
-        let program = store.backend(calls, seen: seen)
+        let program = store.backend(calls)
         try program.unlock(.value("1234"))
         let code = try #require(try program.slots.last)
         #expect(throws: LockboxError.self) { try program.removeSlot(code.id, resealing: resealing) }
@@ -116,7 +113,7 @@ import Testing
             try #require(rename("\(items)-aside", items) == 0)
         }
         try overwrite(store.keybag, first.withLock { $0 })
-        expectError(.rolledBack) { try store.backend(seen: seen).unlock(.value("1234")) }
+        expectError(.rolledBack) { try store.backend().unlock(.value("1234")) }
         expectError(.rolledBack) { try program.lockbox().archiveObject("next", forKey: "new") }
     }
 }

@@ -25,7 +25,7 @@ import Testing
     private func lookAt<Result>(_ forge: () throws -> Result) throws -> (EncryptedFileBackend, Result) {
         let owners = try readBytes(store.keybag)
         let forged = try forge()
-        let program = store.backend()
+        let program = store.backend(remembers: false)
         _ = try program.identity
         _ = try? program.lockbox().unarchiveObject(String.self, forKey: "k")
         store.lockForEverybody()

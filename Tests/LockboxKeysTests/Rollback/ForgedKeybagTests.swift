@@ -40,8 +40,7 @@ import Testing
         case .lockOfAllClasses: try program.lock(includingAfterFirstUnlock: true)
         case .sameKeybagSealedAgain: try store.resealKeybag { _ in }
         }
-        _ = try program.slots
-        _ = try program.identity
+        _ = try? program.slots
         try forger.removeSlots()
         for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
             expectError(.authenticationFailed) {
@@ -51,26 +50,29 @@ import Testing
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
     }
 
-    @Test func noRetiredKeyOpensWhatTheForgerCallsALeftover() throws {
+    @Test func noFormerKeyOpensWhatTheForgerLists() throws {
         try store.backend().setUp(passcode: nil, items: ["first": .always])
         let forger = try Forger(store)
         let owner = try store.backend().setUp(items: ["k": .whenUnlocked, "left": .whenUnlocked])
-        let (path, left) = (try store.path("k"), try store.path("left"))
-        let old = try readBytes(path)
-        chmod(left, 0o644)
-        _ = try? owner.changePasscode(to: .value("5678"), strength: .interactive)
-        chmod(left, 0o600)
-        try #require(!store.openedKeybag().leftovers.isEmpty)
+        let (path, earlier) = (try store.path("k"), try readBytes(store.path("k")))
+        try owner.lockbox().archiveObject("later", forKey: "k")
+        try owner.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
         let program = store.backend()
         try program.unlock(.value("5678"))
         let lockbox = try program.lockbox()
         #expect(try lockbox.unarchiveObject(forKey: "left") == "old", "the control")
-        try overwrite(path, old)
-        expectError(.authenticationFailed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
-        try forger.replaceSlots()
-        #expect(try program.slots.map(\.kind) == [.recoveryCode])
-        expectError(.authenticationFailed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
-        #expect(try lockbox.unarchiveObject(forKey: "left") == "old")
+        try overwrite(path, earlier)
+        expectError(.corrupt) { try lockbox.unarchiveObject(String.self, forKey: "k") }
+        var manifest = Manifest()
+        let id = try #require(RecordID(name: String(path.split(separator: "/").last!)))
+        manifest.add(id, earlier.withUnsafeBytes(RecordHash.init(hashing:)))
+        let (hash, bytes) = manifest.encoded(maximumLength: .max)[0]
+        try overwrite("\(store.directory)/items/manifest/\(hash.name)", bytes)
+        try forger.replaceSlots { $0.closeOlderEpochs(listing: hash) { _ in true } }
+        expectError(.authenticationFailed) { try program.slots }
+        for key in ["k", "left"] {
+            expectError(.authenticationFailed) { try lockbox.unarchiveObject(String.self, forKey: key) }
+        }
     }
 
     /// The class of an item from before the first slot could be anybody's choice.
@@ -93,7 +95,7 @@ import Testing
         let lockbox = try program.lockbox()
         expectError(.invalidAttribute) { try lockbox.archiveObject("next", forKey: "k") }
         try forger.replaceSlots()
-        _ = try program.slots
+        expectError(.authenticationFailed) { try program.slots }
         expectError(.invalidAttribute) { try lockbox.archiveObject("next", forKey: "k") }
     }
 
@@ -165,16 +167,17 @@ import Testing
             try store.publish(
                 forger.replaceSlots(isLater: true).unlockKeys.filter { levels.contains($0.key) }
             )
-            // Nothing proves a record of `afterFirstUnlock` to a program that relies on the kernel.
-            let classes: [Accessibility] = [.whenUnlocked] + (scope == .process ? [.afterFirstUnlock] : [])
-            for accessibility in classes {
-                expectError(.interactionNotAllowed, "\(levels)") {
+            for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
+                expectError(.authenticationFailed, "\(levels)") {
                     try lockbox.archiveObject("next", forKey: "new", accessibility: accessibility)
                 }
             }
             #expect(throws: LockboxError.self) { try program.rotateKeys() }
         }
-        #expect(program.keyStore.trusted.withLock { $0?.retired } == 1, "no forged keybag takes that away")
+        #expect(
+            program.keyStore.trusted.withLock { $0?.closings.last?.epoch } == 1,
+            "no forged keybag takes that away"
+        )
         store.lockForEverybody()
         try forger.removeSlots()
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
@@ -190,7 +193,7 @@ import Testing
         try program.lock()
         let forged = try forger.replaceSlots(isLater: true) { $0.unlockKeys[.afterFirstUnlock] = key }
         try store.publish(forged.unlockKeys)
-        expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
+        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
     }
 
     /// The forger's keybag is unlocked in the kernel when it is put in place.
@@ -263,9 +266,6 @@ import Testing
 
     // MARK: Older keybags
 
-    /// The kernel's memory after a restart of the machine: there is none.
-    private static let forgetful = SeenGeneration(kernel: KernelKeyring(fault: { ENOSYS }))
-
     /// The keybag that lists the first slot and still seals with keys that the device key opens is there for a moment.
     @Test func nothingIsSealedWithKeysFromBeforeTheFirstSlot() throws {
         try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
@@ -274,14 +274,14 @@ import Testing
         let copying = SystemCalls.atEachGeneration(of: store) { generation, keybag in
             if generation == before.generation + 1 { first.withLock { $0 = keybag } }
         }
-        try store.backend(copying, seen: Self.forgetful).setPasscode(.value("1234"), strength: .interactive)
+        try store.backend(copying, remembers: false).setPasscode(.value("1234"), strength: .interactive)
         try overwrite(store.keybag, #require(first.withLock { $0 }))
         try #require(try store.openedKeybag().isPrepared)
-        let locked = store.backend(seen: Self.forgetful)
+        let locked = store.backend(remembers: false)
         expectError(.interactionNotAllowed) { try locked.lockbox().archiveObject("next", forKey: "new") }
         let isFull = Protected(true)
         let full = SystemCalls { $0 == .write && isFull.withLock { $0 } ? .failure(ENOSPC) : nil }
-        let owner = store.backend(full, seen: Self.forgetful)
+        let owner = store.backend(full, remembers: false)
         try owner.unlock(.value("1234"))
         isFull.withLock { $0 = false }
         let lockbox = try owner.lockbox()
@@ -309,7 +309,7 @@ import Testing
                 try? overwrite(store.keybag, keybag)
                 try? overwrite(store.deviceKey, deviceKey)
             }
-            let program = store.backend(interruption.calls, seen: Self.forgetful)
+            let program = store.backend(interruption.calls, remembers: false)
             try program.unlock(.value("1234"))
             interruption.raise()
             var isSaid = true
@@ -335,32 +335,33 @@ import Testing
         #expect(refused > 3 / Interruption.stride)
     }
 
-    /// A program of the same user raises the numbers that the kernel remembers to the highest that count.
+    /// A program of the same user raises the numbers that are remembered to the highest that count.
     @Test(.needsKernelKeyring, arguments: [47, 48])
     func aStoreThatIsAcceptedIsRememberedAgain(_ bits: Int) throws {
-        let kernel = KernelKeyring()
-        let seen = SeenGeneration(kernel: kernel, name: "lockbox-tests:\(UInt64.random(in: .min ... .max))")
-        defer { _ = try? kernel.remove(seen.name) }
-        let owner = try store.backend(seen: seen).setUp(items: ["k": .whenUnlocked])
-        let forged = SeenGeneration.Seen(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
-        try seen.write(forged, owner.keyStore.currentKeyring())
-        expectError(.rolledBack) { try store.backend(seen: seen).slots }
-        try store.backend(seen: seen).acceptRestored(.passcode(.value("1234")))
-        let program = store.backend(seen: seen)
+        try store.backend().setUp(items: ["k": .whenUnlocked])
+        let own = try store.openedKeybag()
+        store.memory.remember(
+            own.storeID,
+            own.owner.key,
+            .init(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
+        )
+        expectError(.rolledBack) { try store.backend().slots }
+        try store.backend().acceptRestored(.passcode(.value("1234")))
+        let program = store.backend()
         try program.unlock(.value("1234"))
         let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
         try program.rotateKeys()
         try overwrite(store.keybag, keybag)
         try overwrite(store.deviceKey, deviceKey)
-        expectError(.rolledBack) { try store.backend(seen: seen).slots }
+        expectError(.rolledBack) { try store.backend().slots }
         expectError(.rolledBack) { try program.slots }
     }
 
     @Test func aGenerationThatNobodyReachesMakesAProcessForgetNothing() throws {
-        let owner = try store.backend(seen: Self.forgetful).setUp(items: ["k": .whenUnlocked])
+        let owner = try store.backend(remembers: false).setUp(items: ["k": .whenUnlocked])
         let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
         try owner.rotateKeys()
-        let program = store.backend(seen: Self.forgetful)
+        let program = store.backend(remembers: false)
         _ = try program.slots
         try store.resealKeybag { record in
             let highest = withUnsafeBytes(of: (UInt64(1) << 48).littleEndian, Array.init)

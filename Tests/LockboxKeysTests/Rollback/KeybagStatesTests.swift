@@ -37,7 +37,6 @@ import Testing
         let new: String
         /// Sealed with the keys of the first epoch.
         let oldItem: [UInt8]
-        static let forgetful = SeenGeneration(kernel: KernelKeyring(fault: { ENOSYS }))
 
         init() throws {
             store = try TestStore()
@@ -93,7 +92,7 @@ import Testing
         init(_ world: World, _ start: Start) throws {
             self.world = world
             let store = world.store
-            program = store.backend(seen: World.forgetful)
+            program = store.backend(remembers: false)
             known = world.beforeKeys.keys
             _ = try UserUnlock(kernel: KernelKeyring()).remove(world.beforeKeys.storeID)
             try store.putBack(world.newest)
@@ -117,7 +116,7 @@ import Testing
                 try #require(try program.unlock(.value("1234"), scope: .user) == .user)
                 (isOwn, isForUser) = (true, true)
             case .kernel, .kernelAfterLock:
-                let other = store.backend(seen: World.forgetful)
+                let other = store.backend(remembers: false)
                 try #require(try other.unlock(.value("1234"), scope: .user) == .user)
                 if start == .kernelAfterLock { try other.lock() }
                 _ = try program.lockbox().unarchiveObject(String.self, forKey: "after")

@@ -9,16 +9,12 @@ import Lockbox
 /// Old keys do not come back: by a forged keybag, by a copy that is put back, or by a record whose time is over.
 @Suite(.tags(.waits), .serialized) struct RetiredKeysTests {
     private let store: TestStore
-    /// Other tests' memories do not push out its own.
-    private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
     init() throws { store = try TestStore() }
 
     private func backend(remembering: Bool = true) -> EncryptedFileBackend {
-        store.backend(seen: SeenGeneration(kernel: KernelKeyring { remembering ? nil : EPERM }, name: name))
+        store.backend(remembers: remembering)
     }
-
-    private func forget() { _ = try? KernelKeyring().remove(name) }
 
     /// Writes a keybag with the present keys and slots, but another number and epoch.
     private func forge(_ change: (inout KeybagContents) -> Void) throws {
@@ -37,13 +33,15 @@ import Lockbox
         arguments: [true, false]
     )
     func aRetiredEpochWithAHigherNumberIsRefused(byAnother: Bool) throws {
-        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: byAnother)
         try own.unlock(.value("1234"))
         let epoch = try own.keyStore.current().keybag.epoch
         try own.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
-        try forge { ($0.epoch, $0.generation) = (epoch, $0.generation + 5) }
+        try forge {
+            ($0.epoch, $0.generation) = (epoch, $0.generation + 5)
+            $0.closeOlderEpochs(listing: nil) { _ in true }
+        }
         let before = try store.snapshot()
         let user = byAnother ? backend() : own
         expectError(.rolledBack) {
@@ -58,7 +56,6 @@ import Lockbox
     /// The holder of the device key can write it into a store without slots.
     @Test(.needsKernelKeyring)
     func aNumberThatNothingCanFollowIsNotRemembered() throws {
-        defer { forget() }
         try backend().lockbox().archiveObject("old", forKey: "k")
         try backend().rotateKeys()
         let own = try store.keyFiles()
@@ -95,30 +92,26 @@ import Lockbox
 
     // MARK: Memory
 
-    /// A process that unlocks the store for the user keeps no keys itself. Neither does one that finds the store unlocked.
-    @Test(
-        .needsKernelKeyring,
-        arguments: [true, false]
-    )
-    func anUnlockForTheUserRemembers(byTheRecord: Bool) throws {
-        defer { forget() }
+    /// A process that unlocks the store for the user keeps no keys itself. One that finds the store unlocked knows only what any
+    /// program of the user can put into the kernel.
+    @Test(.needsKernelKeyring) func anUnlockForTheUserRemembers() throws {
         let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
         let old = try store.keyFiles()
         try own.rotateKeys()
+        store.memory.forget(nil)
         #expect(try backend().unlock(.value("1234"), scope: .user) == .user)
-        if byTheRecord {
-            forget()
-            #expect(try backend().lockbox().unarchiveObject(forKey: "ak") == "old")
-        }
         let present = try store.keyFiles()
         try store.putBack(old)
         // Not by what it reads: items of the new keys name the old keybag too.
         expectError(.rolledBack) { try backend().lockState }
         try store.putBack(present)
+        store.memory.forget(nil)
+        #expect(try backend().lockbox().unarchiveObject(forKey: "ak") == "old")
+        #expect(store.memory.entries.isEmpty)
     }
 
-    /// Without a memory in the kernel, this process itself has seen a newer one.
+    /// Without a memory of the user, this process itself has seen a newer one.
     @Test func aProcessAcceptsWhatItRefused() throws {
         try store.backend().setUp(items: .everyClass)
         let own = backend(remembering: false)
@@ -167,7 +160,6 @@ import Lockbox
         ] as [(String, LockboxError.Code)]
     )
     func aStoreThatIsRefusedCanBeLocked(_ state: String, _ code: LockboxError.Code) throws {
-        defer { forget() }
         let own = try store.backend().setUp(items: .everyClass)
         defer { try? own.lock(includingAfterFirstUnlock: true) }
         let old = try store.keyFiles()

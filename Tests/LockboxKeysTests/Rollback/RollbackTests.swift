@@ -8,18 +8,13 @@ import Lockbox
 /// An old state of the store is put back.
 @Suite struct RollbackTests {
     private let store: TestStore
-    /// Other tests' memories do not push out its own.
-    private let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
 
     init() throws { store = try TestStore() }
 
-    /// Like a process that has just started, with a memory in the kernel, or without one.
+    /// Like a process that has just started, with the user's memory, or without one.
     private func backend(remembering: Bool = true) -> EncryptedFileBackend {
-        let kernel = KernelKeyring { remembering ? nil : EPERM }
-        return store.backend(seen: SeenGeneration(kernel: kernel, name: name))
+        store.backend(remembers: remembering)
     }
-
-    private func forget() { _ = try? KernelKeyring().remove(name) }
 
     private func expectRolledBack(_ backend: EncryptedFileBackend) throws {
         let lockbox = try backend.lockbox()
@@ -35,7 +30,6 @@ import Lockbox
     /// Every kind of change makes the keybag before it an old one.
     @Test(.needsKernelKeyring, arguments: 0..<5)
     func anOldKeybagIsRefusedByOtherProcesses(_ change: Int) throws {
-        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let own = backend()
         try own.unlock(.value("1234"))
@@ -55,7 +49,6 @@ import Lockbox
     /// Also if the one who wrote the newer keybag does not remember it, but another process has unlocked it.
     @Test(.needsKernelKeyring)
     func aKeybagThatWasUnlockedIsRemembered() throws {
-        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let writer = backend(remembering: false)
         try writer.unlock(.value("1234"))
@@ -82,7 +75,6 @@ import Lockbox
 
     /// The old keybag is the one that the program has open.
     @Test(.needsKernelKeyring) func nothingIsSealedUnderAKeybagThatAnotherProgramHasReplaced() throws {
-        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let own = backend()
         try own.unlock(.value("1234"))
@@ -110,7 +102,7 @@ import Lockbox
             }
             return nil
         }
-        let own = store.backend(putsBack, seen: SeenGeneration(kernel: KernelKeyring { EPERM }))
+        let own = store.backend(putsBack, remembers: false)
         try own.unlock(.value("1234"))
         #expect(throws: LockboxError.self) {
             switch change {
@@ -156,7 +148,6 @@ import Lockbox
         arguments: [true, false]
     )
     func aRestoredStoreIsAccepted(hasPasscode: Bool) throws {
-        defer { forget() }
         let own = backend()
         try own.setUp(passcode: hasPasscode ? "1234" : nil, items: ["k": .whenUnlocked])
         let copy = try TestStore(copying: store)
@@ -200,7 +191,6 @@ import Lockbox
 
     @Test(.needsKernelKeyring)
     func noPasscodeIsSetForAnOldStore() throws {
-        defer { forget() }
         try store.putBack(rotate())
         let before = try store.snapshot()
         let code = RecoveryCode()
@@ -212,7 +202,6 @@ import Lockbox
     /// While the new passcode is asked for.
     @Test(.needsKernelKeyring)
     func noPasscodeIsSetForAStoreThatIsPutBackMeanwhile() throws {
-        defer { forget() }
         let old = try rotate()
         let putsBack = PasscodeSource.closure {
             try store.putBack(old)
@@ -253,14 +242,14 @@ import Lockbox
         #expect(try other.lockbox().unarchiveObject(forKey: "k") == "next")
     }
 
-    /// A program that has unlocked nothing believes it, but no other one does.
+    /// A program that knows nothing believes it, but no other one does.
     @Test(.needsKernelKeyring) func aForgedKeybagWithoutSlotsIsNotRemembered() throws {
-        defer { forget() }
         try backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
         let before = try store.openedKeybag()
         try backend().setUp()
         let keybag = try removeSlots(before)
-        expectError(.corrupt) { try backend().lockbox().allKeys() }
+        expectError(.corrupt) { try backend(remembering: false).lockbox().allKeys() }
+        expectError(.authenticationFailed) { try backend().lockbox().allKeys() }
         try overwrite(store.keybag, keybag)
         let owner = backend()
         try owner.unlock(.value("1234"))
@@ -270,7 +259,6 @@ import Lockbox
     /// A path has many spellings. A copy is the same store, wherever it is.
     @Test(.needsKernelKeyring)
     func anOldStoreIsRefusedUnderEveryPath() throws {
-        defer { forget() }
         try store.backend().setUp(items: .everyClass)
         let copy = try TestStore(copying: store)
         let own = backend()
@@ -286,28 +274,29 @@ import Lockbox
             copy.directory,
         ]
         for path in spellings {
-            let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+            let memory = StoreMemory(store.memory.path, of: path)
             let storage = FileStorage(directory: path)
-            let backend = EncryptedFileBackend(KeyStore(storage: storage, deviceKey: .stored, seen: seen))
+            let backend = EncryptedFileBackend(KeyStore(storage: storage, deviceKey: .stored, memory: memory))
             expectError(.rolledBack, "\(path)") { try backend.unlock(.value("1234")) }
         }
     }
 
     /// Each can be changed. The other one is then an old state of the same store, until its owner accepts it.
     @Test(.needsKernelKeyring) func oneOfTwoCopiesIsTheNewest() throws {
-        defer { forget() }
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
         try backend().setUp(items: ["k": .whenUnlocked])
         let copy = try TestStore(copying: store)
-        try copy.backend(seen: seen).unlock(.value("1234"))
+        func program(_ folder: TestStore) -> EncryptedFileBackend {
+            folder.backend(memory: StoreMemory(store.memory.path, of: folder.directory))
+        }
+        try program(copy).unlock(.value("1234"))
         for (newest, other) in [(copy, store), (store, copy)] {
-            let backend = newest.backend(seen: seen)
+            let backend = program(newest)
             try backend.acceptRestored(.passcode(.value("1234")))
             #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
             try backend.rotateKeys()
             let before = try other.snapshot()
-            expectError(.rolledBack) { try other.backend(seen: seen).unlock(.value("1234")) }
-            expectError(.rolledBack) { try other.backend(seen: seen).lockbox().allKeys() }
+            expectError(.rolledBack) { try program(other).unlock(.value("1234")) }
+            expectError(.rolledBack) { try program(other).lockbox().allKeys() }
             #expect(try other.snapshot() == before)
         }
         #expect(try store.openedKeybag().epoch > copy.openedKeybag().epoch, "no epoch comes twice")
@@ -315,7 +304,6 @@ import Lockbox
 
     /// Of the same epoch: it only has the keys that were removed since.
     @Test(.needsKernelKeyring) func aKeybagWithRetiredKeysIsAnOldOne() throws {
-        defer { forget() }
         let own = backend()
         try own.setUp(items: ["dk": .always])
         try own.changePasscode(to: .value("1234"), strength: .interactive, resealing: false)
@@ -330,7 +318,6 @@ import Lockbox
 
     /// The process that changes a store reads it again. With the keys from the kernel, it does not look into the vaults then.
     @Test(.needsKernelKeyring) func whatAnotherHasWrittenIsNotRememberedAsOwn() throws {
-        defer { forget() }
         let code = RecoveryCode()
         var (number, forged) = (Interruption.start, 0)
         while true {
@@ -345,57 +332,57 @@ import Lockbox
                 let done: Void? = try? store.resealKeybag { $0[8 + 3] += 1 }
                 isForged.withLock { $0 = done != nil }
             }
-            let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-            let backend = store.backend(interruption.calls, seen: seen)
-            let keyring = try backend.keyStore.currentKeyring()
+            let backend = store.backend(interruption.calls)
+            let id = try backend.keyStore.currentKeyring().storeID
             interruption.raise()
             _ = try? backend.keyStore.rotateKeys(.renew)
-            #expect(seen.read(keyring).map { $0.generation < 1 << 24 } ?? true, "before call \(number)")
+            let known = store.memory.entry(of: id)?.numbers
+            #expect(known.map { $0.generation < 1 << 24 } ?? true, "before call \(number)")
             if isForged.withLock({ $0 }) { forged += 1 }
             if !interruption.hasHappened { break }
         }
         #expect(forged > 10 / Interruption.stride)
     }
 
-    @Test(.needsKernelKeyring)
-    func changesOfManyStoresAtOnceAreAllRemembered() throws {
-        defer { forget() }
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-        let keyrings = try (0..<32).map { _ in try Keybag.create(deviceKey: .random()).keyring() }
+    @Test func changesOfManyStoresAtOnceAreAllRemembered() throws {
+        let stores = (0..<32).map { StoreID(repeating: UInt8($0)) }
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for generation in 1...20 {
-                for store in 0..<4 {
-                    let keyring = keyrings[4 * thread + store]
-                    seen.write(.init(generation: UInt64(generation), epoch: 1), keyring)
+                for store in stores[(4 * thread)..<(4 * thread + 4)] {
+                    let memory = StoreMemory(self.store.memory.path, of: nil)
+                    memory.remember(store, nil, .init(generation: UInt64(generation), epoch: 1))
                     // From a process that read the keybag before, and was slow.
-                    seen.write(.init(generation: UInt64(generation / 2), epoch: 1), keyring)
+                    memory.remember(store, nil, .init(generation: UInt64(generation / 2), epoch: 1))
                 }
             }
         }
-        #expect(keyrings.allSatisfy { seen.read($0)?.generation == 20 })
-
-        // The lock's holder holds nobody up.
-        let held = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)
-        defer { close(held) }
-        while flock(held, LOCK_EX | LOCK_NB) != 0 { usleep(1_000) }
-        let keyring = try Keybag.create(deviceKey: .random()).keyring()
-        seen.write(.init(generation: 2, epoch: 1), keyring)
-        #expect(seen.read(keyring)?.generation == 2)
+        let memory = StoreMemory(store.memory.path, of: nil)
+        #expect(Set(memory.entries.map(\.numbers.generation)) == [20])
     }
 
-    @Test(.needsKernelKeyring)
-    func onlyTheStoresThatWereChangedLastAreRemembered() throws {
-        defer { forget() }
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
-        let keyrings = try (0..<100).map { _ in try Keybag.create(deviceKey: .random()).keyring() }
-        for number in 0..<100 {
-            seen.write(.init(generation: UInt64(number), epoch: 1), keyrings[number])
+    /// A program that was stopped while it held the lock stops no other one.
+    @Test func theLocksHolderHoldsNobodyUp() throws {
+        let memory = StoreMemory(store.memory.path, of: nil)
+        memory.remember(StoreID(repeating: 1), nil, .init(generation: 1, epoch: 1))
+        let held = open(Path.parent(of: memory.path), O_RDONLY | O_CLOEXEC)
+        defer { close(held) }
+        try #require(flock(held, LOCK_EX | LOCK_NB) == 0)
+        memory.remember(StoreID(repeating: 1), nil, .init(generation: 2, epoch: 1))
+        #expect(memory.entry(of: StoreID(repeating: 1))?.numbers.generation == 2)
+    }
+
+    @Test func onlyTheStoresThatWereChangedLastAreRemembered() throws {
+        let memory = StoreMemory(store.memory.path, of: nil)
+        let count = StoreMemory.maximumEntries + 5
+        func id(_ number: Int) -> StoreID {
+            var id = StoreID(repeating: UInt8(number % 256))
+            id[0] = UInt8(number / 256)
+            return id
         }
-        for number in 0..<100 {
-            let known = seen.read(keyrings[number])
-            #expect((known != nil) == (number >= 100 - SeenGeneration.maximumEntries), "\(number)")
-            if let known { #expect(known.generation == UInt64(number)) }
+        for number in 0..<count {
+            memory.remember(id(number), nil, .init(generation: UInt64(number), epoch: 1))
         }
+        #expect(memory.entries.map(\.numbers.generation) == (5..<count).map(UInt64.init))
     }
 
     @Test func theHighestGenerationIsAnError() throws {

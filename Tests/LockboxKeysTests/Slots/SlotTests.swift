@@ -73,18 +73,16 @@ import Lockbox
     }
 
     /// It could be forged: a service's slot opens one of the two vaults, and can seal it again.
-    @Test(.needsKernelKeyring) func aServicesGenerationIsNotRemembered() throws {
-        let name = "lockbox-tests:\(UInt64.random(in: .min ... .max))"
-        defer { _ = try? KernelKeyring().remove(name) }
-        let seen = SeenGeneration(kernel: KernelKeyring(), name: name)
+    @Test func aServicesGenerationIsNotRemembered() throws {
         let backend = try backendWithRecovery()
         try backend.addSlot(.key(.bytes(Self.key)), label: "")
-        let service = store.backend(seen: seen)
+        let memory = StoreMemory(store.memory.path + "-of-another-user", of: store.directory)
+        let service = store.backend(memory: memory)
         try service.unlock(with: .key(.bytes(Self.key)))
         let keyring = try service.keyStore.currentKeyring()
-        #expect(seen.read(keyring) == nil)
-        try store.backend(seen: seen).unlock(.value("1234"))
-        #expect(seen.read(keyring)?.generation == keyring.generation)
+        #expect(memory.entries.isEmpty)
+        try store.backend(memory: memory).unlock(.value("1234"))
+        #expect(memory.entry(of: keyring.storeID)?.numbers.generation == keyring.generation)
     }
 
     @Test func wrongSecretsAndMissingSlots() throws {

@@ -448,7 +448,8 @@ import Testing
     /// The first of two items must not be written before the second one is refused.
     @Test func twoItemsWithOneKey() throws {
         let items = try [item("1"), item("1", text: "another"), item("2")]
-        var backup = try BackupEncryptor([.passphrase(WipedBytes("passphrase".utf8), workFactor: 10)], path)
+        let passphrase = AgeRecipient.passphrase(WipedBytes("passphrase".utf8), workFactor: 10)
+        var backup = BackupEncryptor(try AgeEncryptor(to: [passphrase]))
         try overwrite(
             path,
             backup.begin(nil, now) + items.flatMap { backup.encrypt($0) } + backup.finish()
@@ -470,19 +471,5 @@ import Testing
             }
         }
         #expect(try target.snapshot() == before)
-    }
-
-    /// It is copied as it comes, and read twice from there.
-    @Test func aPipeIsABackupToo() throws {
-        let items = try migratable()
-        try export(prepare())
-        let bytes = try readBytes(path)
-        let pipe = "\(Path.parent(of: source.directory))/pipe"
-        try #require(mkfifo(pipe, 0o600) == 0)
-        try detachThread {
-            try? FileHandle(forWritingTo: URL(fileURLWithPath: pipe)).write(contentsOf: Data(bytes))
-        }
-        let report = try target.backend().importBackup(from: pipe, with: .passphrase(.value("passphrase")))
-        #expect(report.importedCount == items.count)
     }
 }

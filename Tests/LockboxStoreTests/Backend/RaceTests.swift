@@ -110,24 +110,51 @@ import Testing
         }
     }
 
-    /// An interrupted move is completed by a removal, and needs one lock; if the item then changes, it needs two.
-    @Test func aMoveThatNeedsMoreLocksAtItsSecondAttempt() throws {
-        let new = try ItemKey(prefix: "com.example.a", key: "k")
-        let backend = store.backend(lockTimeout: .seconds(1))
-        let now = Date()
-        for prefix in ["com.example.z", "com.example.y"] {
-            let old = try ItemKey(prefix: prefix, key: "k")
-            try store.lockbox(prefix).archiveObject("1", forKey: "k")
-            let item = try #require(try backend.item(for: old, now: now))
-            try backend.update(new, now: now) { _ in item.renamed(to: new) }
-            var attempts = 0
-            try backend.move(old, to: new, policy: .replace, now: now) { _ in
-                attempts += 1
-                if attempts == 1 { try store.lockbox(prefix).archiveObject("2", forKey: "k") }
+    /// Two at a time want the item where the other one takes it from, also under another prefix, whose lock is another.
+    @Test(arguments: [nil, "com.example.other"]) func anItemThatIsMovedToAndFroStays(_ prefix: String?) throws
+    {
+        let keys = [
+            try ItemKey(prefix: TestStore.prefix, key: "k"),
+            try ItemKey(prefix: prefix ?? TestStore.prefix, key: "other"),
+        ]
+        try store.lockbox().archiveObject("v", forKey: "k")
+        let group = DispatchGroup()
+        for thread in 0..<4 {
+            Thread.detachNewThread(in: group) { [store] in
+                // A disk takes its time, and so does each of the two steps.
+                let slow = SystemCalls { call in
+                    if call == .fsync { usleep(1000) }
+                    return nil
+                }
+                let backend = store.backend(slow, lockTimeout: .seconds(30))
+                let (old, new) = (keys[thread % 2], keys[1 - thread % 2])
+                for _ in 0..<100 { try? backend.move(old, to: new, policy: .addOnly, now: Date()) }
             }
-            #expect(attempts == 2)
-            #expect(try store.lockbox(new.prefix).unarchiveObject(forKey: "k") == "2")
-            #expect(try store.lockbox(prefix).allKeys().isEmpty)
+        }
+        group.wait()
+        let found = try keys.compactMap { try store.backend().item(for: $0, now: nil) }
+        #expect(found.count == 1)
+    }
+
+    /// Once all items have been removed, no copy brings one back; and once one has been replaced, none has the old value.
+    @Test(arguments: [true, false]) func aCopyIsOfWhatIsThere(isRemoved: Bool) throws {
+        for round in 0..<60 {
+            try store.lockbox().archiveObject("old", forKey: "k")
+            let group = DispatchGroup()
+            Thread.detachNewThread(in: group) { [store] in
+                try? store.backend(lockTimeout: .seconds(30)).lockbox().copyObject(forKey: "k", toKey: "copy")
+            }
+            let lockbox = try store.backend(lockTimeout: .seconds(30)).lockbox()
+            if isRemoved {
+                try lockbox.removeAllObjects()
+            } else {
+                try lockbox.archiveObject("new", forKey: "k")
+            }
+            let before = try read("copy", store.backend())
+            group.wait()
+            let after = try read("copy", store.backend())
+            #expect(before != nil || after == (isRemoved ? nil : "new"), "round \(round)")
+            try store.lockbox().removeAllObjects()
         }
     }
 
@@ -223,6 +250,8 @@ import Testing
         // The next call carries on, like after a kill.
         #expect(throws: LockboxError.passcodeNotSet) { try store.backend().removePasscode() }
         #expect(try read("k", store.backend()) == nil)
+        #expect(try store.backend().verify().findings.map(\.kind) == [.interrupted])
+        #expect(try store.backend().rotateKeys().isComplete)
         #expect(try store.backend().verify().findings.isEmpty)
     }
 
@@ -359,7 +388,11 @@ import Testing
             }
             let backend = store.backend(interruption.calls)
             interruption.raise()
-            try backend.exportBackup(to: path, for: .passphrase(.value(quick + "p"), workFactor: 10))
+            try backend.exportBackup(
+                to: path,
+                for: .passphrase(.value(quick + "p"), workFactor: 10),
+                allowsEmpty: true
+            )
             let target = try TestStore()
             try target.backend().importBackup(from: path, with: .passphrase(.value(quick + "p")))
             let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility

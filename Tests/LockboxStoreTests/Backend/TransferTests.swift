@@ -228,7 +228,29 @@ import Testing
             }
         }
         #expect(report.isComplete && Set(report.transferredKeys) == Set(keys))
-        #expect(try destination.allItems() == items)
+        #expect(
+            try destination.allItems()
+                == Set(items.map { $0.key == keys[2] ? try item(keys[2].key, "later") : $0 })
+        )
+    }
+
+    /// One that is slow has read the old value, which it must not leave over the newer one.
+    @Test func ofTwoCopiesAtOnceTheNewestValueStays() throws {
+        let (old, new) = (try item("k", "old"), try item("k", "new"))
+        try source.write(old, policy: .replace)
+        let (source, destination, isDone) = (source, destination, Protected(false))
+        let hooked = HookedBackend(
+            wrapped: destination,
+            beforeUpdating: {
+                guard isDone.raise() else { return }
+                #expect(throws: Never.self) {
+                    try source.write(new, policy: .replace)
+                    try source.copyItems(to: destination, existing: .replace)
+                }
+            }
+        )
+        #expect(try source.copyItems(to: hooked, existing: .replace).transferredKeys == [old.key])
+        #expect(try destination.allItems() == [new])
     }
 
     @Test func whatIsNotCopiedIsNotRemoved() throws {

@@ -231,6 +231,30 @@ import Testing
         }
     }
 
+    /// After a power cut, the item would be at neither key.
+    @Test("Promise 2: a move that was killed is completed when its new item is durable")
+    func aMoveThatIsCompletedSynchronizesItsNewItem() throws {
+        let store = try prepare(.replace)
+        let backend = store.backend()
+        let old = try ItemKey(storedPrefix: TestStore.prefix, key: "key")
+        let new = try ItemKey(storedPrefix: "com.example.other", key: "key")
+        let item = try #require(try backend.item(for: old, now: nil))
+        try backend.write(item.renamed(to: new), policy: .addOnly)
+        let path = try store.path("key")
+        let failing = store.backend(
+            SystemCalls { call in
+                guard call == .fsync else { return nil }
+                // Nothing has left the old folder by then.
+                #expect(FileManager.default.fileExists(atPath: path))
+                return .failure(EIO)
+            }
+        )
+        expectError(.storageFailure) { try failing.move(old, to: new, policy: .addOnly, now: Date()) }
+        #expect(try backend.item(for: old, now: nil) == item)
+        try backend.move(old, to: new, policy: .addOnly, now: Date())
+        #expect(try backend.item(for: old, now: nil) == nil && backend.item(for: new, now: nil) != nil)
+    }
+
     /// Its parents, too: each is there for good before something is made in it.
     @Test("Promise 2: a new folder is synchronized at once") func orderOfSystemCallsForANewStore() throws {
         let store = try TestStore()

@@ -297,7 +297,7 @@ import Testing
                 storage: FileStorage(StoreLocation(directory), calls: calls, isForOneMachine: isForOneMachine)
             )
         }
-        try overwrite("\(store.directory)/tmp/root.1", [])
+        try store.leaveBehind()
         let before = try store.snapshot()
         let lockbox = try backend(store.directory).lockbox(TestStore.prefix)
         #expect(try lockbox.unarchiveObject(forKey: "key") == "secret")

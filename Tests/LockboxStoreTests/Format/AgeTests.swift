@@ -113,6 +113,20 @@ import Testing
         }
     }
 
+    /// Each costs a multiplication on the curve, for each private key.
+    @Test func aFileHasAtMostSoManyRecipients() throws {
+        let key = AgePrivateKey()
+        let limit = 1024
+        func recipients(_ count: Int) -> [AgeRecipient] {
+            [AgeRecipient](repeating: .x25519(AgePrivateKey().publicKey), count: count - 1)
+                + [.x25519(key.publicKey)]
+        }
+        #expect(try decrypt(encrypt([7], to: recipients(limit)), [.x25519(key)]) == [7])
+        #expect(throws: AgeError.header("it has more than \(limit) recipients")) {
+            try decrypt(encrypt([7], to: recipients(limit + 1)), [.x25519(key)])
+        }
+    }
+
     /// Nobody else can tell what a longer header costs.
     @Test func headersHaveLimits() {
         let intro = "age-encryption.org/v1\n"

@@ -78,7 +78,7 @@ import Testing
         #expect(
             line == """
                 {"attributes":{"a":"1","b":"2"},"class":"afterFirstUnlock","created":"2026-05-09T06:13:20.500000000Z",\
-                "format":"json","key":"k","label":"L","modified":"2026-05-09T06:13:20.500000000Z","prefix":"p",\
+                "format":"json","isClassChosen":true,"key":"k","label":"L","modified":"2026-05-09T06:13:20.500000000Z","prefix":"p",\
                 "value":"s3cret"}
 
                 """
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func everyFormat() throws {
-        for number in UInt8.min ... .max { try expectBack(item("v", ValueFormat(rawValue: number))) }
+        for number in 1...UInt8.max { try expectBack(item("v", ValueFormat(rawValue: number))) }
         try expectBack(item("dHdv \"\\\n\u{0}é", .lockbox2), #""encoding":"text""#)
         // That text would take six times as long.
         try expectBack(item(String(repeating: "\u{1}", count: 999), .lockbox2), #""encoding":"base64""#)
@@ -148,9 +148,11 @@ import Testing
 
     @Test func anUnprovenClass() throws {
         let unproven = try item().with(ClassOrigin(.missing))
-        #expect(text(unproven).contains(#""isClassChosen":false"#))
+        #expect(!text(unproven).contains("isClassChosen"))
         #expect(try read([text(unproven)]).first?.attributes.origin.proof == .missing)
         #expect(try read([text(item())]).first?.attributes.origin.proof == .unlocked)
+        let line = try line([(#""isClassChosen":true"#, #""isClassChosen":false"#)])
+        #expect(try read([line]).first?.attributes.origin.proof == .missing)
     }
 
     // MARK: Dates
@@ -220,7 +222,13 @@ import Testing
         (#""afterFirstUnlock""#, #""whenUnlockedThisDeviceOnly""#, "class or format"),
         (#""afterFirstUnlock""#, #""best""#, "class or format"),
         (#""json""#, #""yaml""#, "class or format"),
-        (#""json""#, #""256""#, "class or format"), (#""json""#, #""data""#, "encoding"),
+        (#""json""#, #""256""#, "class or format"), (#""json""#, #""0""#, "class or format"),
+        (#""json""#, #""2""#, "class or format"), (#""json""#, #""+2""#, "class or format"),
+        (#""json""#, #""0200""#, "class or format"), (#""json""#, #""-0""#, "class or format"),
+        (#""json""#, #""data""#, "encoding"),
+        (#""value":1"#, #""encoding":"base64","value":"MHh=""#, "encoding"),
+        (#""isClassChosen":true"#, #""isClassChosen":7"#, "not well-formed"),
+        (#""isClassChosen":true"#, #""isClassChosen":"true""#, "not well-formed"),
         (#""key""#, #""encoding":"hex","key""#, "another encoding"),
         (#""key""#, #""encoding":"text","key""#, "encoding"),
         (#""key""#, #""name""#, "has no key"), (#""prefix""#, #""x""#, "has no prefix"),
@@ -250,6 +258,8 @@ import Testing
         #expect(try read([]).isEmpty)
         for (first, reason) in [
             (#"{"lockbox-backup":2}"#, "version"), (#"{"lockbox-backup":"1"}"#, "not well-formed"),
+            (#"{"lockbox-backup":1.0}"#, "not well-formed"), (#"{"lockbox-backup":1e0}"#, "not well-formed"),
+            (#"{"lockbox-backup":-0}"#, "not well-formed"),
             (#"{"created":1}"#, "no lockbox-backup"), ("", "not well-formed"),
             ("\u{FEFF}{}", "not well-formed"),
         ] {
@@ -264,16 +274,27 @@ import Testing
         }
         let right = last(1, digest)
         let wrong: [(String, String)] = [
-            ("", "where it should"), (String(right.dropLast()), "where it should"),
+            ("", "cut short"), (String(right.dropLast()), "cut short"),
             (last(2, digest), "items that it should"),
             (last(1, String(digest.reversed())), "items that it should"),
-            ("{\"items\":1}\n", "no sha256"), (right + "\n", "where it should"),
-            (right + line, "where it should"),
+            ("{\"items\":1}\n", "no sha256"), (right + "\n", "after its end"),
+            (right + line, "after its end"),
         ]
         for (last, reason) in wrong {
             expectRefused(reason) { _ = try read([line], last: last) }
         }
         #expect(try read([line], last: right) == [item()])
+    }
+
+    /// Also in what does not count.
+    @Test(arguments: [#""value":"?""#, #""x":"?","value":1"#, #""?":1,"value":1"#])
+    func bytesThatAreNotUTF8(_ members: String) throws {
+        let text = try first + line([(#""value":1"#, members)])
+        let bytes = text.utf8.map { $0 == UInt8(ascii: "?") ? 0xFF : $0 }
+        var hash = SHA256()
+        hash.add(bytes)
+        let last = BackupLines.last(1, digest: hash.finished())
+        expectRefused("not well-formed") { _ = try read(bytes + last, step: 7) }
     }
 
     @Test func everyCutIsRefused() throws {

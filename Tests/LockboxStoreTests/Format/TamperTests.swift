@@ -280,7 +280,7 @@ import Testing
 
     @Test("Promise 9: a newer keybag is refused and never rewritten") func newerKeybag() throws {
         var keybag = try readBytes(store.keybag)
-        for (offset, number) in [(4, 2), (5, 4), (5, 2)] as [(Int, UInt8)] {
+        for (offset, number) in [(4, 2), (5, 5), (5, 3)] as [(Int, UInt8)] {
             let byte = keybag[offset]
             keybag[offset] = number
             try overwrite(store.keybag, keybag)

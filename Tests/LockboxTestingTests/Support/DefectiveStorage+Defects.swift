@@ -10,7 +10,8 @@ extension DefectiveStorage {
         case changesBeforeItCompares, dropsSecondChange
         case repeatsRevisions, countsAnewAfterARestart, forgetsAtARestart
         case lockStopsNobody, keepsNoLockAfterAConflict, lockOutlivesItsOwner, looksUpBehindLocks
-        case comparesBeforeTheLock, tearsRecords, listsShortly, listsBesideCommits, sharesOneMomentOnly
+        case comparesBeforeTheLock, comparesOthersBeforeTheLock, tearsRecords, listsShortly,
+            listsBesideCommits, sharesOneMomentOnly
         case findsItsOwnRecords, quarantinesNothing, quarantinesWhatIsAbsent
         case reportsNoRecords, reportsNoRemovals, reportsOneOfACommit, reportsOtherNamespaces
         case reportsBeforeTheCommit, neverStopsReporting, waitsForItsReport, reportsUnderItsLock
@@ -36,6 +37,7 @@ extension DefectiveStorage {
             case .lockOutlivesItsOwner: [.lockEndsWithItsOwner]
             case .looksUpBehindLocks: [.lookUpsDoNotWait]
             case .comparesBeforeTheLock: [.noLostUpdate]
+            case .comparesOthersBeforeTheLock: [.noWriteSkew]
             case .tearsRecords: [.wholeRecords]
             case .listsShortly: [.listsAreComplete]
             case .listsBesideCommits: [.listsBehindCommits]

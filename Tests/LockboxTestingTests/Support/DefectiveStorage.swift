@@ -191,6 +191,11 @@ struct DefectiveStorage: RecordStorage {
             guard try hold(expecting.filter { !isInside($0.key, changes) }) else { return .conflict }
             usleep(2000)
             expecting = expecting.filter { isInside($0.key, changes) }
+        case .comparesOthersBeforeTheLock:
+            let changed = Set(changes.map(\.record))
+            guard try hold(expecting.filter { !changed.contains($0.key) }) else { return .conflict }
+            usleep(1000)
+            expecting = expecting.filter { changed.contains($0.key) }
         case .comparesBeforeTheLock:
             guard try hold(expecting) else { return .conflict }
             usleep(1000)

@@ -113,6 +113,47 @@ import Testing
         #expect(try await writing.unarchiveObject(forKey: "k") == "new")
     }
 
+    /// More writers than there are threads wait for a lock.
+    @Test func writersHoldUpNoRead() async {
+        await #expect(processExitsWith: .success) { try await AsyncThreadTests.readBesideWriters() }
+    }
+
+    private static func readBesideWriters() async throws {
+        let store = try TestStore()
+        let writing = try Lockbox(
+            keyPrefix: "com.example.process",
+            backend: store.backend(lockTimeout: .seconds(60))
+        )
+        try await writing.archiveObject("old", forKey: "k")
+        let holder = try TestProcess("hold", store.directory, "k")
+        holder.waitForOutput()
+        let writers = (0..<300).map { _ in Task { try await writing.archiveObject("new", forKey: "k") } }
+        try await Task.sleep(for: .milliseconds(500))
+        let reads = try await ContinuousClock().measure {
+            for lockbox in [writing, try InMemoryBackend().lockbox()] {
+                let read = Task { try await lockbox.unarchiveObject(String.self, forKey: "k") }
+                let limit = Task {
+                    try await Task.sleep(for: .seconds(20))
+                    exit(3)  // they would wait for the writers, and these for the end of this
+                }
+                _ = try await read.value
+                limit.cancel()
+            }
+        }
+        #expect(reads < .seconds(5))
+        #expect(holder.wait() == 0)
+        for writer in writers { try await writer.value }
+    }
+
+    /// At a limit of processes, the system gives no thread.
+    @Test(.enabled(if: Preload.isThere)) func withoutAThreadACallFails() throws {
+        let preload = try Preload("int pthread_create() { return 11; }")
+        let process = try TestProcess(["async"], environment: preload.environment)
+        process.killAfter(.seconds(30))
+        #expect(process.allOutput() == "pthread_create 11\n")
+        #expect(process.wait() == 0)
+    }
+
     /// In line behind a thread of this process, and behind another process.
     @Test(arguments: [true, false]) func cancelingEndsAWaitForALock(isHeldHere: Bool) async throws {
         let waiting = store.backend(lockTimeout: .seconds(60))

@@ -85,9 +85,10 @@ import Testing
         #expect(try locked.unarchiveObject(forKey: "key") == "v2!")
         #expect(try locked.attributes(forKey: "key")?.accessibility == .afterFirstUnlock)
         #expect(try locked.attributes(forKey: "key")?.label == "label")
-        expectError(.interactionNotAllowed, "nobody can tell who chose the class") {
-            try locked.archiveObject("v3", forKey: "key")
-        }
+        let unnamed = LockboxError.classNotProven(.afterFirstUnlock)
+        #expect(throws: unnamed) { try locked.archiveObject("v3", forKey: "key") }
+        #expect(throws: unnamed) { try locked.update("key", as: String.self) { $0? += "?" } }
+        #expect(try locked.unarchiveObject(forKey: "key") == "v2!")
         expectError(.interactionNotAllowed) { try locked.archiveObject("new", forKey: "other") }
     }
 

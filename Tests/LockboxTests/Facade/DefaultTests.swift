@@ -48,7 +48,8 @@ import Testing
 
     /// Each would be a store in the current folder, or another one than was meant. Nothing is made, by no call.
     @Test(arguments: [
-        "", "~somebody/store", "a.example:2379/x", "etcd://a.example/x", "etcd:/x", "file:///x", "/a\0b",
+        "", "~somebody/store", "secrets", "a.example", "secrets/x", ".secrets", "a.example:2379/x",
+        "etcd://a.example/x", "etcd:/x", "file:///x", "/a\0b",
     ])
     func whatIsNoFolderIsRefused(_ directory: String) throws {
         #expect(StoreLocation(directory).refusal?.code == .invalidLocation)
@@ -66,6 +67,7 @@ import Testing
 
     @Test(arguments: [
         ["HOME": "home"], ["HOME": "~"], ["STATE_DIRECTORY": "state"], ["LOCKBOX_DIRECTORY": "~x/s"],
+        ["LOCKBOX_DIRECTORY": "secrets"], ["LOCKBOX_DIRECTORY": "a.example"],
     ])
     func relativeFoldersOfTheEnvironmentAreRefused(_ environment: [String: String]) {
         #expect(location(environment).refusal?.code == .invalidLocation)
@@ -158,7 +160,7 @@ private enum GlobalState {
         try expect(
             (home + [0]).withUnsafeBytes { chdir($0.baseAddress!.assumingMemoryBound(to: CChar.self)) } == 0
         )
-        try refuses { _ = try EncryptedFileBackend(directory: "s").prefixes() }
+        try refuses { _ = try EncryptedFileBackend(directory: "./s").prefixes() }
         setenv("LOCKBOX_PASSCODE", "\(base)", 1)
         try expect(FileManager.default.contentsOfDirectory(atPath: base).count == 1)
     }
@@ -166,7 +168,7 @@ private enum GlobalState {
     static func removedFolder() throws {
         let folder = NSTemporaryDirectory() + "lockbox-\(UInt64.random(in: .min ... .max))"
         try expect(mkdir(folder, 0o700) == 0 && chdir(folder) == 0 && rmdir(folder) == 0)
-        try refuses { _ = try EncryptedFileBackend(directory: "secrets").prefixes() }
+        try refuses { _ = try EncryptedFileBackend(directory: "./secrets").prefixes() }
         try refuses { _ = try ReplaceableFile.absolutePath("settings.json") }
         let backend = EncryptedFileBackend(directory: "/nonexistent/store")
         try refuses { _ = try backend.importBackup(from: "backup", with: .passphrase(.value("p"))) }

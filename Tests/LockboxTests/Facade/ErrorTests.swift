@@ -27,10 +27,13 @@ import Testing
     ]
 
     private static let keys: [Row] = [
+        (.classNotProven(.afterFirstUnlock), .classNotProven, -25308),
         (.passcodeNotSet, .passcodeNotSet, -25293),
         (.passcodeAlreadySet, .passcodeAlreadySet, -25299),
         (.wrongPasscode, .wrongPasscode, -25293),
         (.slotNotFound(slot: "tpm"), .slotNotFound, -25300),
+        (.storeNotFound(location: "/s"), .storeNotFound, -25294),
+        (.emptyBackup(path: "/b"), .emptyBackup, -25300),
         (.slotRefused(reason: "a store has at most 32 slots"), .slotRefused, -50),
         (.invalidPasscode(reason: "it is empty"), .invalidPasscode, -50),
         (.notEnoughMemory(bytes: 7), .notEnoughMemory, -108),
@@ -145,6 +148,22 @@ import Testing
             var texts = textsOfPrinting(error) + textsOfPrinting(Result<Int, any Error>.failure(error))
             texts += [error.localizedDescription, ns.description, ns.debugDescription, "\(ns.userInfo)"]
             for text in texts { #expect(!text.contains("hunter2"), "\(error.code)") }
+        }
+    }
+
+    /// A key, a path or a reason may come from another program, and hold C1's CSI or turn the direction of the text.
+    @Test func noDescriptionControlsATerminal() throws {
+        let hostile = "a\u{9B}31mb\u{202E}c\nd"
+        let errors: [LockboxError] = [
+            .itemNotFound(key: hostile), .duplicateItem(key: hostile),
+            .corrupt(record: hostile, reason: hostile),
+            .unsafePermissions(path: hostile, reason: "r"), .invalidAttribute(name: hostile, reason: hostile),
+        ]
+        let refused = MigrationReport(outcomes: [.init(key: hostile, outcome: .absent)])
+        let texts = errors.map(\.description) + ["\(refused)", "\(Migration(hostile, .string(hostile)))"]
+        for text in texts {
+            #expect(text.contains("\\u{009B}") && text.contains("\\u{202E}"), "\(text)")
+            #expect(!text.unicodeScalars.contains { ["\u{9B}", "\u{202E}", "\n"].contains($0) }, "\(text)")
         }
     }
 

@@ -137,12 +137,9 @@ import Testing
 
     @Test func strayFilesDoNotStopAStore() throws {
         let store = try TestStore()
-        mkdir(store.directory, 0o700)
-        mkdir("\(store.directory)/items", 0o700)
-        try overwrite("\(store.directory)/items/.DS_Store", [1])
         let lockbox = try store.lockbox()
-        #expect(try lockbox.allKeys().isEmpty)
         try lockbox.archiveObject("secret", forKey: "key")
+        try overwrite("\(store.directory)/items/.DS_Store", [1])
         try overwrite(Path.parent(of: store.path("key")) + "/notes.txt", [1])
         try overwrite("\(store.directory)/tmp/notes.txt", [1])
         #expect(try store.lockbox().allKeys() == ["key"])

@@ -74,7 +74,8 @@ import LockboxTesting
         #expect(
             try texts(StoreFinding.Kind.self)
                 == [
-                    "damaged", "foreign", "leftover", "notReachable", "rolledBack", "interrupted", "refused",
+                    "damaged", "foreign", "leftover", "changing", "notReachable", "rolledBack", "interrupted",
+                    "refused",
                     "unsafePermissions",
                 ]
         )

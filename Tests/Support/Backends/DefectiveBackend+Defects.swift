@@ -8,7 +8,8 @@ extension DefectiveBackend {
         case readsExpiredOfSeveral, waitsForItself
         case losesCreated, ignoresPolicy, updatesWhatIsAbsent, changesBeforeItChecks
         case dropsLastOfBatch, writesOneKeyTwice
-        case movesACopy, movesWhatHasExpired, movesOverAnything
+        case movesACopy, movesWhatHasExpired, movesOverAnything, losesWhatMovesBack
+        case copiesWhatIsGone, copiesNothing
         case ignoresExpiry, destroysExpired, refusesToAddOverExpired, removesWhatLives
         case neverRemoves, removesEverything, comparesBytes, ignoresCase, joinsNames, ignoresPrefix
         case listsFewerPrefixes
@@ -40,6 +41,8 @@ extension DefectiveBackend {
             case .changesBeforeItChecks: [.failedWrite]
             case .dropsLastOfBatch, .writesOneKeyTwice: [.batch]
             case .movesACopy, .movesWhatHasExpired, .movesOverAnything: [.moving]
+            case .losesWhatMovesBack: [.oppositeMoves]
+            case .copiesWhatIsGone, .copiesNothing: [.copying]
             case .ignoresExpiry: [.expiry]
             case .destroysExpired: [.expiryDestroysNothing]
             case .refusesToAddOverExpired: [.policiesAndExpiry]

@@ -200,8 +200,34 @@ struct DefectiveBackend: LockboxBackend {
         case .movesACopy: try copy(key, to: newKey, policy: policy, now: now)
         case .movesWhatHasExpired: try wrapped.move(key, to: newKey, policy: policy, now: .distantPast)
         case .movesOverAnything: try moveInTwoSteps(key, to: newKey, policy: .replace, now: now)
+        case .losesWhatMovesBack:
+            try copySlowly(key, to: newKey, policy: policy, now: now)
+            try remove(key)
         default: try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
         }
+    }
+
+    func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        switch defect {
+        case .copiesNothing: return
+        case .copiesWhatIsGone: try copySlowly(key, to: newKey, policy: policy, now: now)
+        default:
+            try [key, newKey].forEach(checkIsReadable)
+            try wrapped.copy(mapped(key), to: mapped(newKey), policy: policy, now: now)
+        }
+    }
+
+    /// Without a look at what becomes of the item meanwhile.
+    private func copySlowly(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        guard let copy = try item(for: key, now: now)?.renamed(to: newKey) else {
+            throw LockboxError.itemNotFound(key: key.key)
+        }
+        usleep(1000)
+        try change(newKey, now: now) { old in
+            if old != copy { try policy.check(key: newKey.key, exists: old != nil) }
+            return copy
+        }
+        usleep(1000)
     }
 
     func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {

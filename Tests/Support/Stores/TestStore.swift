@@ -35,22 +35,18 @@ final class TestStore: Sendable {
         Self.folders.withLock { [base] in _ = $0.insert(base) }
     }
 
-    /// Where a copy remembers its generations. The kernel takes it for the same store.
-    private let seenName = Protected<String?>(nil)
+    /// What the user remembers: beside the store, so that no test knows anything of another one, and nothing outlasts them.
+    var memory: StoreMemory { StoreMemory("\(Path.parent(of: directory))/state/known-stores", of: directory) }
 
     /// Faster than to make the same again, as nothing is synchronized.
     convenience init(copying store: TestStore) throws {
         try self.init()
-        seenName.withLock { $0 = "lockbox-tests:\(UInt64.random(in: .min ... .max))" }
         if FileManager.default.fileExists(atPath: store.directory) {
             try FileManager.default.copyItem(atPath: store.directory, toPath: directory)
         }
     }
 
-    deinit {
-        Self.remove(Path.parent(of: directory))
-        if let name = seenName.withLock({ $0 }) { _ = try? KernelKeyring().remove(name) }
-    }
+    deinit { Self.remove(Path.parent(of: directory)) }
 
     /// Like a process that has just started. The folder is there as long as any of its backends. The time limit is short, for
     /// tests in which a thread waits for a lock that it holds itself. Where threads or processes take turns, give a longer one.
@@ -60,7 +56,8 @@ final class TestStore: Sendable {
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements(),
         kernel: KernelKeyring = KernelKeyring(),
-        seen: SeenGeneration? = nil,
+        remembers: Bool = true,
+        memory: StoreMemory? = nil,
         counter: (any GenerationCounter)? = nil
     ) -> EncryptedFileBackend {
         EncryptedFileBackend(
@@ -69,7 +66,7 @@ final class TestStore: Sendable {
                 deviceKey: deviceKey,
                 requires: requirements,
                 kernel: kernel,
-                seen: seen ?? seenName.withLock { $0 }.map { SeenGeneration(kernel: kernel, name: $0) },
+                memory: remembers ? memory ?? self.memory : nil,
                 counter: counter
             )
         )
@@ -115,6 +112,19 @@ final class TestStore: Sendable {
     /// The names of the files that are neither items nor anything else that belongs there.
     func leftovers() throws -> [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/tmp")) ?? []
+    }
+
+    /// Leaves a file in `tmp`, as a killed writer does, or makes one older. Returns its path.
+    ///
+    /// - Parameter age: In seconds. By default it is old enough to be removed by the next write.
+    @discardableResult
+    func leaveBehind(_ name: String = AbandonedFiles.newName(), age: Int = 3 * 24 * 60 * 60) throws -> String
+    {
+        let path = "\(directory)/tmp/\(name)"
+        try overwrite(path, [1])
+        let date = Date(timeIntervalSinceNow: TimeInterval(-age))
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+        return path
     }
 
     /// How many descriptors of this process are open below the folder.

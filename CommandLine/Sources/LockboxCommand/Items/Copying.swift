@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxCore
 
 struct MoveCommand: Command {
     static let help: CommandHelp = """
@@ -57,7 +58,8 @@ struct CopyCommand: Command {
 
         With --to-store, the copies go into another store, such as one in a cluster. Without a key, all items \
         of the prefix are copied, or with --all those of all prefixes. Other programs can use both stores \
-        meanwhile. If it is interrupted, run it again.
+        meanwhile: each copy is as its item was when it was copied, and an item that is removed meanwhile may \
+        be copied all the same. If it is interrupted, run it again.
 
         Example: lockbox copy token token --to-prefix com.example.app
         """
@@ -114,6 +116,7 @@ struct CopyCommand: Command {
     }
 
     func run() throws {
+        if let toStore { _ = try StoreAddress(toStore) }
         let store = try options.store()
         try Failure.advising("Use --replace to overwrite it.") {
             if let toStore {
@@ -147,7 +150,7 @@ struct CopyCommand: Command {
             quiet: options.quiet,
             verbose: options.verbose
         )
-        return try choice.store()
+        return try choice.store(for: .making)
     }
 
     private func copy(_ store: Store, to other: Store) throws {
@@ -155,20 +158,17 @@ struct CopyCommand: Command {
         try other.openIfLocked()
         guard let key else { return try copyAll(store, other) }
         let place = try ItemKey(prefix: store.prefix, key: key)
-        guard let item = try store.backend.item(for: place, now: Date()) else { throw store.missing(key) }
-        try write(item.renamed(to: ItemKey(prefix: other.prefix, key: newKey ?? key)), to: other)
-    }
-
-    /// By today's date, as the item's own may be from before the expiry of what is there. Stores all of its dates.
-    private func write(_ item: StoredItem, to other: Store) throws {
-        do {
-            try other.backend.update(item.key, now: Date()) { old in
-                if let old, old != item, !new.replace { throw LockboxError.duplicateItem(key: item.key.key) }
-                return item
-            }
-        } catch LockboxError.corrupt where new.replace, LockboxError.authenticationFailed where new.replace {
+        let newPlace = try ItemKey(prefix: other.prefix, key: newKey ?? key)
+        func copy() throws {
+            try store.backend.copy(place, to: newPlace, in: other.backend, policy: new.policy, now: Date())
+        }
+        do { try copy() } catch LockboxError.itemNotFound { throw store.missing(key) } catch LockboxError
+            .corrupt where new.replace, LockboxError.authenticationFailed where new.replace
+        {
             // Nothing stays of a damaged item.
-            try other.backend.write(item, policy: .replace)
+            guard let item = try store.backend.item(for: place, now: Date()) else { throw store.missing(key) }
+            try other.backend.write(item.renamed(to: newPlace), policy: .replace)
+            try copy()
         }
     }
 
@@ -176,6 +176,9 @@ struct CopyCommand: Command {
         let (prefix, existing) = (all ? nil : store.prefix, new.replace ? ExistingItemPolicy.replace : .keep)
         let report = try store.showingProgress(of: "copy") {
             try store.backend.copyItems(to: other.backend, prefix: prefix, existing: existing, progress: $0)
+        }
+        if report.transferredKeys.isEmpty, report.keptKeys.isEmpty, report.findings.isEmpty {
+            throw store.empty
         }
         for key in report.keptKeys { try store.report("not copied, a different item exists: \(key.text)") }
         try store.report("items copied: \(report.transferredKeys.count)")

@@ -59,7 +59,7 @@ struct GenerateCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.store(for: .making)
         var random = SystemRandomNumberGenerator()
         let characters = alphabet.characters
         let text =

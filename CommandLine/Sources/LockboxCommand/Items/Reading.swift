@@ -48,8 +48,8 @@ struct ListCommand: Command {
     static let help: CommandHelp = """
         list, ls: Print the keys, one per line.
 
-        Control characters in a key are escaped; --json prints the exact key. Needs no passcode. Items \
-        that cannot be read are named on standard error, and the exit status is then 3.
+        Control characters in a key are escaped; --json prints the exact key. Needs no passcode, but checks one \
+        that is given. Items that cannot be read are named on standard error, and the exit status is then 3.
 
         Example: lockbox list --long
         """
@@ -88,8 +88,7 @@ struct ListCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store()
-        if !store.isMade { throw store.noStore }
+        let store = try options.openStore()
         var unreadable = Unreadable()
         var prefixes = options.prefixes.isEmpty ? [store.prefix] : options.prefixes
         if all { prefixes = try store.backend.prefixes { unreadable.add($0) }.sorted() }
@@ -143,7 +142,7 @@ struct InfoCommand: Command {
     static let help: CommandHelp = """
         info: Print an item's attributes.
 
-        Needs no passcode.
+        Needs no passcode, but checks one that is given.
 
         Example: lockbox info token
         """
@@ -157,7 +156,7 @@ struct InfoCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.openStore()
         let place = try ItemKey(prefix: store.prefix, key: key)
         guard let item = try store.backend.attributes(for: place, now: nil) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }

@@ -32,7 +32,7 @@ struct RemoveCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.openStore()
         for record in record { try confirm(store.record(record), store) }
         for record in record where try !store.backend.remove(record: store.record(record)) {
             throw Failure(
@@ -92,7 +92,7 @@ struct ClearCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.openStore()
         // Expired items and those that cannot be read go too.
         let list = try store.lockbox.list(includingExpired: true)
         let count = list.items.count + list.unreadable.count

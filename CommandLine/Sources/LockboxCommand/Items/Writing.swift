@@ -11,7 +11,7 @@ struct SetCommand: Command {
 
         Attributes that you do not give keep their values: class, label, comment and searchable attributes. \
         The expiry belongs to the value: without --expires, the new value never expires. With --update, it \
-        expires when the old one would have. At a terminal, it asks before a value is replaced. `add` is `set --add`.
+        expires when the old one would have. If the value is typed, it asks before it replaces one. `add` is `set --add`.
 
         Example: printf %s "$TOKEN" | lockbox set token --expires 7d --label "Web shop"
         """
@@ -58,7 +58,7 @@ struct SetCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store(unlockedBy: secret.secret)
+        let store = try options.store(unlockedBy: secret.secret, for: .making)
         let key = try ItemKey(prefix: store.prefix, key: key)
         let policy: WritePolicy = add ? .addOnly : update ? .updateOnly : .replace
         if policy == .replace, !yes, Terminal.isThere(STDIN_FILENO) { try store.confirmReplacement(of: key) }

@@ -41,6 +41,7 @@ enum ExitStatus: CInt {
     case damaged = 3
     case conflict = 4
     case usage = 64
+    case noNewValue = 65
     case inputOutput = 74
 }
 
@@ -50,8 +51,9 @@ func endProcess(_ status: CInt) -> Never { exit(status) }
 extension LockboxError {
     var status: ExitStatus {
         switch self {
-        case .itemNotFound, .slotNotFound: .noSuchItem
-        case .interactionNotAllowed, .passcodeNotSet, .wrongPasscode, .invalidPasscode: .locked
+        case .itemNotFound, .slotNotFound, .storeNotFound, .emptyBackup: .noSuchItem
+        case .interactionNotAllowed, .classNotProven, .passcodeNotSet, .wrongPasscode, .invalidPasscode:
+            .locked
         case .corrupt, .authenticationFailed, .deviceKeyMismatch, .unsupportedVersion: .damaged
         case .missing, .rolledBack, .requirementNotMet, .invalidDeviceKey: .damaged
         case .duplicateItem, .passcodeAlreadySet, .typeMismatch, .decodingFailed: .conflict
@@ -73,13 +75,16 @@ extension LockboxError {
         // Passcodes, keys and slots.
         case .interactionNotAllowed(let accessibility):
             "Items of the class \(accessibility) are locked. Run `lockbox unlock`, or use --passcode-file."
+        case .classNotProven(let accessibility):
+            "The store is locked, so nothing proves who chose the item's class, \(accessibility). Name it with --class, run "
+                + "`lockbox unlock`, or use --passcode-file."
         case .passcodeNotSet:
             "The store has no passcode, but this needs one. Set it with `lockbox passcode set`."
         case .passcodeAlreadySet:
             "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
         case .wrongPasscode:
-            "The passcode is wrong. Check it and try again, or use a recovery code: see `lockbox unlock --help`. "
-                + "Nothing was changed."
+            "The passcode is wrong. Check it and try again. If you are sure of it, the keybag may be forged: compare it with a "
+                + "copy of the store before you use a recovery code (`lockbox unlock --help`). Nothing was changed."
         case .invalidPasscode(let reason): "The passcode cannot be used: \(reason). Nothing was changed."
         case .notEnoughMemory(let bytes):
             "Argon2id needs \(bytes) bytes of memory, which are not available. Raise the memory limit, or run "
@@ -106,6 +111,11 @@ extension LockboxError {
         case .rolledBack(let record, let reason):
             "\(record.onOneLine) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
                 + "If you restored it yourself, run `lockbox accept-restored`. Nothing was changed."
+        case .storeNotFound(let location):
+            "There is no store in \(location.onOneLine). Check --directory and the user."
+        case .emptyBackup(let path):
+            "There is no item for the backup \(path.onOneLine), so no file was written. Check the store and --prefix, or use "
+                + "--allow-empty."
         case .missing(let record) where record.hasSuffix("/device-key"):
             "\(record.onOneLine) is missing. If the device key is kept elsewhere, "
                 + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
@@ -121,8 +131,8 @@ extension LockboxError {
             "The value for the key \(String(reflecting: key)) is stored as \(stored) and cannot be read as \(type). "
                 + "Use `lockbox get` to write it as it is stored."
         case .storeReplaced(let location):
-            "\(location.onOneLine) was moved or replaced while it was open. Run the command again to use the store that is "
-                + "there now."
+            "\(location.onOneLine) is not the store that was used here before. If you replaced it yourself, run "
+                + "`lockbox accept-restored`. If it was moved while the command ran, run the command again."
         case .conflict(let record):
             "Another writer changed \(record.onOneLine) at the same time, and that change is kept. Run the command again."
         // The library's message says that the change was made.

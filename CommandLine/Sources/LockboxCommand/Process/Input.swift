@@ -25,16 +25,37 @@ enum Input {
         throw Failure(.usage, "\(name) is longer than the limit of \(limit) bytes.")
     }
 
-    static func all(ofFile path: String) throws -> Data {
+    /// - Parameter check: Looks at the open file before it is read.
+    static func all(ofFile path: String, _ check: (CInt) throws -> Void = { _ in }) throws -> Data {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw Failure.system("\(path.onOneLine) cannot be read") }
         defer { close(file) }
+        try check(file)
         return try all(from: file, path.onOneLine)
     }
 
     /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
     static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
-        let lines = String(decoding: try all(ofFile: path), as: UTF8.self)
+        lines(in: try all(ofFile: path))
+    }
+
+    /// The same, of a file that only this user or root can change.
+    static func lines(ofOwnFile path: String) throws -> [String] {
+        let data = try all(ofFile: path) { file in
+            var status = stat()
+            guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+            if status.st_mode & 0o022 != 0 || ![geteuid(), 0].contains(status.st_uid) {
+                throw LockboxError.unsafePermissions(
+                    path: path,
+                    reason: "others can change it; chown it to you, and chmod go-w it"
+                )
+            }
+        }
+        return lines(in: data).map(\.text)
+    }
+
+    private static func lines(in data: Data) -> [(number: Int, text: String)] {
+        let lines = String(decoding: data, as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
             .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }

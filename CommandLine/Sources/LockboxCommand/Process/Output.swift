@@ -1,26 +1,43 @@
 import Lockbox
+@_spi(Extensions) import LockboxCore
 
 /// Unbuffered standard output and standard error. Write errors, such as a full disk, are reported.
 enum Output {
-    /// Prints a line of requested output.
-    static func line(_ text: String) throws { try bytes(Data("\(text)\n".utf8)) }
+    /// Prints a line of requested output, which shows what it escapes: see ``Swift/String/onOneLine``.
+    static func line(_ text: String) throws { try bytes(Data("\(text.onOneLine)\n".utf8)) }
 
-    /// Prints exactly these bytes.
+    /// Prints exactly these bytes: a value, or what is for a program.
     static func bytes(_ data: Data) throws {
         if !writeAll(data, to: STDOUT_FILENO) { throw Failure.system("Writing to standard output failed") }
     }
 
-    /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC.
+    /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC. A terminal shows all of it: what a line would
+    /// escape is `\uXXXX`.
     static func json<Value: Encodable>(_ value: Value, isPretty: Bool = true) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         encoder.dateEncodingStrategy = .iso8601
-        try bytes(encoder.encode(value) + Data("\n".utf8))
+        let text = try escaped(encoder.encode(value))
+        try bytes(Data("\(text)\n".utf8))
     }
 
-    /// Prints a message on standard error. Errors are ignored.
-    static func note(_ text: String) { writeAll(Data("\(text)\n".utf8), to: STDERR_FILENO) }
+    /// Only strings have more than ASCII, of which the encoder escapes all but DEL.
+    private static func escaped(_ json: Data) -> String {
+        String(decoding: json, as: UTF8.self).unicodeScalars.reduce(into: "") { text, scalar in
+            let character = String(scalar)
+            if scalar.value < 0x7F || character.onOneLine == character {
+                text.unicodeScalars.append(scalar)
+            } else {
+                for unit in character.utf16 {
+                    text += "\\u\(String(0x1_0000 + Int(unit), radix: 16).dropFirst())"
+                }
+            }
+        }
+    }
+
+    /// Prints a line on standard error, which escapes as ``line(_:)`` does. Errors are ignored.
+    static func note(_ text: String) { status("\(text.onOneLine)\n") }
 
     /// Prints text on the current line of standard error.
     static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
@@ -41,17 +58,8 @@ enum Output {
 }
 
 extension String {
-    /// The text on one line: characters that end the line or move a terminal's cursor are escaped.
-    var onOneLine: String {
-        var line = ""
-        for scalar in unicodeScalars {
-            switch scalar.properties.generalCategory {
-            case .control, .lineSeparator, .paragraphSeparator, .format: line += scalar.escaped(asASCII: true)
-            default: line.unicodeScalars.append(scalar)
-            }
-        }
-        return line
-    }
+    /// The text on one line: see ``ShownText``. All lines that this command prints are.
+    var onOneLine: String { ShownText.line(self) }
 }
 
 extension Output {
@@ -59,7 +67,7 @@ extension Output {
     static func fields(_ fields: [(name: String, value: String)]) throws {
         let width = fields.map(\.name.count).max() ?? 0
         for (name, value) in fields {
-            try line("\(name.padded(to: width))  \(value.onOneLine)")
+            try line("\(name.padded(to: width))  \(value)")
         }
     }
 }
@@ -77,7 +85,11 @@ struct Table {
             let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ")
                 .replacing(/[ ]+$/, with: "")
             let isBold = number == 0 && Terminal.isColored(STDOUT_FILENO)
-            try Output.line(isBold ? "\u{1B}[1m\(line)\u{1B}[0m" : line)
+            if isBold {
+                try Output.bytes(Data("\u{1B}[1m\(line)\u{1B}[0m\n".utf8))
+            } else {
+                try Output.line(line)
+            }
         }
     }
 

@@ -35,6 +35,7 @@ enum Terminal {
         guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
         let silence = isShown ? nil : Silence(terminal)
         defer { silence?.end() }
+        let question = question.onOneLine
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
             throw Failure(.locked, "Nothing was entered.")
         }

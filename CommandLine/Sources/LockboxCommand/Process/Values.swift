@@ -45,6 +45,23 @@ struct JSONValue: Codable {
 }
 
 extension JSONValue {
+    /// The members of an object, or nil if the bytes are none.
+    static func members(of json: Data) -> [String: JSONValue]? {
+        isStrict(json) ? try? JSONValueCoder().decode([String: JSONValue].self, from: json) : nil
+    }
+
+    var isNull: Bool { (value as? Bool?) == .some(.none) }
+
+    /// The members, if it is an object.
+    var members: [String: JSONValue]? { value as? [String: JSONValue] }
+
+    var text: String? { value as? String }
+
+    init(_ members: [String: JSONValue]) { value = members }
+
+    /// Whether it says nothing: null, false or a blank text.
+    var isEmpty: Bool { isNull || value as? Bool == false || text?.allSatisfy(\.isWhitespace) ?? false }
+
     /// Whether the bytes are JSON according to RFC 8259. Foundation's decoder also accepts a trailing comma, a
     /// byte order mark, and other encodings than UTF-8.
     static func isStrict(_ json: Data) -> Bool {

@@ -40,7 +40,7 @@ struct DockerCredentialCommand: Command {
     }
 
     func run() throws {
-        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, asks: false)
+        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, asks: false, for: .making)
         switch action {
         case "store": try keep(store)
         case "get": try get(store)

@@ -1,6 +1,6 @@
 import ArgumentParser
 import CProcess
-import Lockbox
+@_spi(Extensions) import Lockbox
 @_spi(Extensions) import LockboxStore
 
 struct DoctorCommand: Command {
@@ -9,8 +9,8 @@ struct DoctorCommand: Command {
 
         Looks into the files where ten programs keep tokens, and says how to move them into the store, and how the \
         program gets them from then on. It never shows a token, changes nothing and needs no passcode. The status is \
-        4 if it has found something. --move stores the tokens of one program, and takes them out of its file. Where a \
-        file is not as simple as usual, nothing is moved, and somebody has to look.
+        4 if it has found something. --move stores the tokens of one program under a prefix of its own, and takes them out \
+        of its file. Where a file is not as simple as usual, or belongs to another user, nothing is moved, and you have to look.
 
         Example: lockbox doctor --move npm
         """
@@ -28,7 +28,7 @@ struct DoctorCommand: Command {
             let program: String
             let file: String
             var tokens = 0
-            /// Missing if there is no token, or if somebody has to look.
+            /// Missing if there is no token, or if the user has to look.
             var move: String?
             let use: String
             var error: String?
@@ -43,6 +43,12 @@ struct DoctorCommand: Command {
 
         let places: [Place]
         let store: [Finding]
+    }
+
+    func validate() throws {
+        if move != nil, options.prefix != nil {
+            throw ValidationError("--move has a prefix for each program. Leave out --prefix.")
+        }
     }
 
     func run() throws {
@@ -62,14 +68,13 @@ struct DoctorCommand: Command {
         table.rows = report.places.map { [$0.program, $0.error == nil ? "\($0.tokens)" : "?", $0.file] }
         try table.print()
         for place in report.places where place.isFinding {
-            try Output.line("\n\(place.program): \((place.error ?? place.file).onOneLine)")
+            try Output.line("")
+            try Output.line("\(place.program): \(place.error ?? place.file)")
             try Output.line("  move  \(place.move ?? "by hand")")
             try Output.line("  use   \(place.use)")
         }
-        if !report.store.isEmpty { try Output.line("\nThe store") }
-        for finding in report.store {
-            try Output.line("  \(finding.problem.onOneLine): \(finding.advice)")
-        }
+        if !report.store.isEmpty { for line in ["", "The store"] { try Output.line(line) } }
+        for finding in report.store { try Output.line("  \(finding.problem): \(finding.advice)") }
     }
 
     private static func look(_ program: Program) -> Report.Place {
@@ -90,36 +95,31 @@ struct DoctorCommand: Command {
             let names = Program.allCases.map(\.rawValue).joined(separator: ", ")
             throw ValidationError("There is no program \(name). They are \(names).")
         }
-        let path = program.place.file.onOneLine
+        let path = program.place.file
         guard let (file, lines) = try program.contents(), let edit = program.edit(lines) else {
             throw Failure(.noSuchItem, "\(path) has no token that a command can move. Nothing was changed.")
         }
-        let store = try options.choice.store(prefix: edit.prefix)
-        try store.unlocking {
-            // Nothing takes the place of another item without a word. An interrupted move has stored the same values.
-            let new = try edit.items.filter { item in
-                let key = try ItemKey(prefix: store.prefix, key: item.key)
-                guard let old = try store.backend.value(for: key, now: nil) else { return true }
-                if try old.plain(item.key) == Data(item.value.utf8) { return false }
-                throw Failure(
-                    .conflict,
-                    "There is another value for \(item.key.onOneLine). Rename it, for example with `lockbox move`. Nothing was changed."
-                )
-            }
-            try store.lockbox.batch {
-                for item in new {
-                    let options = WriteOptions(attributes: .set(item.attributes), policy: .addOnly)
-                    try $0.archiveObject(item.value, forKey: item.key, options: options)
-                }
-            }
+        let store = try options.choice.store(prefix: program.prefix, for: .making)
+        let migration = edit.migration(from: file)
+        let dry = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
+        if let (key, refusal) = dry.refused.first {
+            throw Failure(
+                .conflict,
+                "\(key) under the prefix \(program.prefix) is refused: \(refusal). Nothing was changed."
+            )
         }
-        guard try file.replace(with: Array(edit.lines.joined(separator: "\n").utf8)) else {
+        let report = try store.migrate(migration)
+        guard report.isComplete else {
             throw Failure(.conflict, "\(path) was changed meanwhile. The tokens are stored; run this again.")
         }
-        for item in edit.items {
-            try store.report("\(item.key.onOneLine): stored, and removed from the file")
-        }
+        for item in edit.items { try store.report("\(item.key): stored, and removed from the file") }
         try store.report("use: \(program.use)")
+        if edit.stay.isEmpty { return }
+        throw Failure(
+            .conflict,
+            "\(path) keeps line \(edit.stay.map(String.init).joined(separator: ", line ")): git is never given a user or password with "
+                + "such a control character."
+        )
     }
 
     private func findings() -> [Report.Finding] {
@@ -128,7 +128,7 @@ struct DoctorCommand: Command {
             if isFound { found.append(Report.Finding(problem: problem, advice: advice)) }
         }
         do {
-            let store = try options.choice.store(checksPasscode: false)
+            let store = try options.choice.store(for: .any)
             guard let status = try store.backend.status() else { return [] }
             for finding in try store.storage.findings() {
                 let isOld = finding.location.split(separator: "/").last?.hasPrefix("keybag") == true
@@ -144,6 +144,12 @@ struct DoctorCommand: Command {
                 let recovery = "a forgotten passcode loses everything: `lockbox passcode recovery`"
                 let hasCode = slots.contains { $0.kind == .recoveryCode }
                 add("it has no recovery code", recovery, if: !hasCode)
+                for slot in slots where slot.isOlderThanRevocation {
+                    add(
+                        "slot \(slot.id.prefix(12)) (\(slot.kind)) is older than the last secret that was changed or removed",
+                        "who knew that one can still forge a store for it: replace the slot, with a new secret"
+                    )
+                }
                 let isOpen = status.unlockScope != nil && status.unlockedUntil == nil
                 let lock = "`lockbox lock`, then `lockbox unlock --timeout 8h`"
                 add("it is unlocked without an end", lock, if: isOpen)
@@ -179,6 +185,9 @@ private enum Program: String, CaseIterable {
         }
     }
 
+    /// The tokens have a prefix of their own, so no other program is given them.
+    var prefix: String { self == .git ? InternetPassword.sharedPrefix : rawValue }
+
     /// How the program gets its tokens from Lockbox.
     var use: String {
         let helper = "git config --global credential.helper '!lockbox git-credential --unlock-for 1m'"
@@ -187,11 +196,13 @@ private enum Program: String, CaseIterable {
         case .netrc: "`lockbox import-netrc ~/.netrc --remove`, then \(helper)"
         case .docker:
             "put \"credsStore\": \"lockbox\" into the file, then `docker login` for each server: it takes the token out"
-        case .gh: "lockbox exec --only GH_TOKEN gh …"
-        case .npm: "lockbox exec --only NPM_TOKEN npm …"
-        case .psql: "lockbox exec --only PGPASSWORD psql …"
-        case .aws: "credential_process = lockbox get aws, which the move puts into the file"
-        case .pypi: "lockbox exec --only TWINE_PASSWORD twine upload …; for uv, UV_PUBLISH_TOKEN"
+        case .gh: "lockbox exec --prefix gh --only GH_TOKEN gh …"
+        case .npm: "lockbox exec --prefix npm --only NPM_TOKEN npm …"
+        case .psql: "lockbox exec --prefix psql --only PGPASSWORD psql …"
+        case .aws:
+            "credential_process = lockbox get --prefix aws credentials, which the move puts into the file"
+        case .pypi:
+            "lockbox exec --prefix pypi --only TWINE_PASSWORD twine upload …; for uv, --only TWINE_PASSWORD=UV_PUBLISH_TOKEN"
         case .kubectl: "an exec plugin, which the move puts into the file"
         case .claude:
             "an API key, with \"apiKeyHelper\": \"lockbox get anthropic\" in \((try? Environment["HOME"]) ?? "")/.claude/settings.json, and /logout"
@@ -201,9 +212,10 @@ private enum Program: String, CaseIterable {
     func contents() throws -> (file: ReplaceableFile, lines: [String])? {
         let path = place.file
         guard let file = try ReplaceableFile(path) else { return nil }
+        try file.checkOwner()
         // A move could not write the rest of such a file as it was.
         guard let text = String(validating: file.bytes, as: UTF8.self) else {
-            throw Failure(.conflict, "\(path.onOneLine) is not UTF-8.")
+            throw Failure(.conflict, "\(path) is not UTF-8.")
         }
         // A line that ends with CR and LF is none here, and so is not simple.
         return (file, text.split(omittingEmptySubsequences: false) { $0 == "\n" }.map(String.init))
@@ -217,13 +229,26 @@ private enum Program: String, CaseIterable {
             var attributes: [String: String] = [:]
         }
 
-        /// Nil for the prefix of the other commands.
-        var prefix: String?
         var items: [Item]
         var lines: [String]
+        /// The numbers of the lines whose tokens would be lost to the program.
+        var stay: [Int] = []
+
+        func migration(from file: ReplaceableFile) -> Migration {
+            let moved = items.map { item in
+                Migration.Item(item.key, to: nil, accessibility: nil, attributes: item.attributes) {
+                    String(decoding: try $0.bytes(), as: UTF8.self)
+                }
+            }
+            return Migration(
+                nil,
+                from: MigrationSource { _ in TokenItems(file: file, edit: self) },
+                items: moved
+            )
+        }
     }
 
-    /// Nil if the lines are not as simple as they usually are: then somebody has to look.
+    /// Returns nil if the lines are not as simple as they usually are: then the user has to look.
     func edit(_ lines: [String]) -> Edit? {
         switch self {
         case .git: gitCredentials(lines)
@@ -235,8 +260,8 @@ private enum Program: String, CaseIterable {
             one(/([^:\\#]+:[^:\\]*:[^:\\]*:[^:\\]*:)([^:\\]+)/, of: lines, key: "PGPASSWORD", among: /^[^#]/)
         case .pypi: one(/(\s*)password\s*[=:]\s*([A-Za-z0-9_-]+)/, of: lines, key: "TWINE_PASSWORD")
         case .kubectl:
-            one(/(\s+)token: ([A-Za-z0-9_.-]+)/, of: lines, key: "kube") {
-                "\($0)exec: {apiVersion: client.authentication.k8s.io/v1, command: lockbox, args: [get, kube], interactiveMode: IfAvailable}"
+            one(/(\s+)token: ([A-Za-z0-9_.-]+)/, of: lines, key: "credential") {
+                "\($0)exec: {apiVersion: client.authentication.k8s.io/v1, command: lockbox, args: [get, --prefix, kubectl, credential], interactiveMode: IfAvailable}"
             } value: {
                 #"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"\#($0)"}}"#
             }
@@ -265,13 +290,18 @@ private enum Program: String, CaseIterable {
 
     /// URLs, one in each line, with what is not simple in %XX. Paths do not count, as git ignores them by default.
     private func gitCredentials(_ lines: [String]) -> Edit? {
-        var edit = Edit(prefix: InternetPassword.sharedPrefix, items: [], lines: [])
-        for line in lines where !line.isEmpty {
+        var edit = Edit(items: [], lines: [])
+        for (index, line) in lines.enumerated() where !line.isEmpty {
             let form = /(https?):\/\/([^:\/@\s]+):([^:\/@\s]+)@([A-Za-z0-9.-]+)(?::([0-9]{1,5}))?(?:\/\S*)?/
             guard let parts = line.wholeMatch(of: form), let account = References.decoded(parts.2),
-                let password = References.decoded(parts.3), !password.contains("\n"),
-                parts.5.map({ UInt16($0) != nil }) ?? true
+                let password = References.decoded(parts.3), parts.5.map({ UInt16($0) != nil }) ?? true
             else { return nil }
+            // Its protocol has no place for these.
+            if account.hasControlCharacters || password.utf8.contains(where: { [0, 10, 13].contains($0) }) {
+                edit.stay.append(index + 1)
+                edit.lines.append(line)
+                continue
+            }
             let item = InternetPassword(
                 server: parts.4.lowercased(),
                 account: account,
@@ -284,6 +314,7 @@ private enum Program: String, CaseIterable {
             }
             edit.items.append(Edit.Item(key: item.key.name, value: password, attributes: item.searchable))
         }
+        if !edit.stay.isEmpty { edit.lines.append("") }  // the last newline
         return edit.items.isEmpty ? nil : edit
     }
 
@@ -295,8 +326,32 @@ private enum Program: String, CaseIterable {
             let secret = lines[found[1]].wholeMatch(of: /aws_secret_access_key\s*=\s*([A-Za-z0-9\/+=]+)/)?.1
         else { return nil }
         let value = #"{"Version":1,"AccessKeyId":"\#(id)","SecretAccessKey":"\#(secret)"}"#
-        var edit = Edit(items: [Edit.Item(key: "aws", value: value)], lines: lines)
-        edit.lines.replaceSubrange(found[0]...found[1], with: ["credential_process = lockbox get aws"])
+        var edit = Edit(items: [Edit.Item(key: "credentials", value: value)], lines: lines)
+        let process = "credential_process = lockbox get --prefix aws credentials"
+        edit.lines.replaceSubrange(found[0]...found[1], with: [process])
         return edit
+    }
+}
+
+/// The tokens of a file. They leave it together.
+private struct TokenItems: SourceItems {
+    let file: ReplaceableFile
+    let edit: Program.Edit
+
+    func keys(unreadable: (UnreadableItem) throws -> Void) -> [String] { edit.items.map(\.key) }
+
+    func item(forKey key: String) -> SourceItem? {
+        edit.items.first { $0.key == key }.map { SourceItem(.bytes(Data($0.value.utf8), isOwn: true)) }
+    }
+
+    func holds(_ key: String) -> Bool { true }
+
+    func checkRemoval() throws { try file.checkReplacement() }
+
+    func remove(_ items: [String: SourceItem]) throws -> Set<String> {
+        let isReplaced =
+            try items.count == edit.items.count
+            && file.replace(with: Array(edit.lines.joined(separator: "\n").utf8))
+        return isReplaced ? [] : Set(items.keys)
     }
 }

@@ -1,29 +1,27 @@
 import ArgumentParser
 import CProcess
 import Lockbox
-@_spi(Extensions) import LockboxCore
 
 struct ExecCommand: Command {
     static let help: CommandHelp = """
         exec: Run a command with items as environment variables.
 
-        A variable's name is the item's key in upper case, with _ for everything except letters and \
-        digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives it another one. Names such as PATH and \
-        LD_PRELOAD, which control what programs run, are refused unless they are given with --allow-variable. Of a whole \
-        prefix, an item that nobody is known to have stored who could unlock the store is refused too: name it. The \
-        command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
-        was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, \
-        and 1 if there is nothing to pass: a missing item, or no item with the prefix.
+        The command gets the items that you name, and no others: a name such as PATH or LD_PRELOAD decides what programs run, \
+        and what is in a store or an .env file may be from another program. A variable's name is the item's key in upper \
+        case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives \
+        it another one. A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
+        under that name. Nothing else may stand there, except comments.
 
-        A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, under that \
-        name. Nothing else may stand there, except comments.
+        The command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
+        was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, and 1 if an item is \
+        missing.
 
         Example: lockbox exec --only token -- ./deploy
         """
 
     @Option(
         help: .init(
-            "Only these items, with commas between them. (default: all items with the prefix)",
+            "Pass these items, with commas between them.",
             valueName: "key"
         ),
         completion: .custom(Keys.keys)
@@ -41,14 +39,6 @@ struct ExecCommand: Command {
         completion: .custom(Keys.prefixes)
     )
     var allowPrefix: [String] = []
-
-    @Option(
-        help: .init(
-            "Pass this variable although it controls what programs run. Can be repeated.",
-            valueName: "name"
-        )
-    )
-    var allowVariable: [String] = []
 
     @Argument(
         parsing: .captureForPassthrough,
@@ -70,6 +60,9 @@ struct ExecCommand: Command {
             )
         }
         if command.isEmpty { throw ValidationError("Give the command and its arguments.") }
+        if only.isEmpty, envFile == nil {
+            throw ValidationError("Name what the command gets: --only with keys, or --env-file.")
+        }
     }
 
     /// An item that becomes a variable.
@@ -81,13 +74,10 @@ struct ExecCommand: Command {
         var place = ""
     }
 
-    /// Whether nobody has named the variables.
-    private var isWholePrefix: Bool { only.isEmpty && envFile == nil }
-
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
         let now = Date()
-        let variables = try variables(store, now)
+        let variables = try variables(store.prefix)
         try check(variables)
         let purpose = variables.map { $0.key.prefix == store.prefix ? $0.key.key : $0.key.text }
         let values = try store.unlocking(for: purpose.joined(separator: ", ")) {
@@ -103,18 +93,12 @@ struct ExecCommand: Command {
         throw ExitCode(code == ENOENT ? 127 : 126)
     }
 
-    private func variables(_ store: Store, _ now: Date) throws -> [Variable] {
-        if isWholePrefix {
-            let prefixes = options.prefixes.isEmpty ? [store.prefix] : options.prefixes
-            return try prefixes.flatMap { try Self.all(store.of($0), now) }
-        }
+    private func variables(_ prefix: String) throws -> [Variable] {
         let named = try Set(only.flatMap { $0.split(separator: ",") }).sorted()
-            .map { try Self.variable($0, store.prefix) }
-        guard let envFile else { return named }
-        let variables = try named + References.read(envFile, allowed: allowPrefix + [store.prefix])
-        if variables.isEmpty {
-            throw Failure(.noSuchItem, "There is no reference in the file. Nothing was run.")
-        }
+            .map { try Self.variable($0, prefix) }
+        let variables =
+            try named + (envFile.map { try References.read($0, allowed: allowPrefix + [prefix]) } ?? [])
+        if variables.isEmpty { throw Failure(.noSuchItem, "No item is named. Nothing was run.") }
         return variables
     }
 
@@ -138,57 +122,27 @@ struct ExecCommand: Command {
         return word
     }
 
-    /// All items with the prefix, without those that have expired, which are named. An item that cannot be read is an error, because
-    /// a missing variable would be noticed too late. So is a prefix without items, which is probably a typing error.
-    private static func all(_ store: Store, _ now: Date) throws -> [Variable] {
-        let all = try store.backend.attributes(prefix: store.prefix, now: nil)
-        let expired = all.filter { $0.value.isExpired(at: now) }.keys
-        if all.count == expired.count { throw expired.first.map { store.expired($0.key) } ?? store.empty }
-        for key in expired.map(\.key).sorted() { store.say("\(store.expired(key).message) It is left out.") }
-        return all.keys.filter { !expired.contains($0) }.sorted { $0.key < $1.key }
-            .map { Variable(name: VariableName.of(key: $0.key), key: $0) }
-    }
-
     private func value(_ variable: Variable, _ store: Store, _ now: Date) throws -> Data {
         let key = variable.key
         do {
-            guard let item = try store.backend.item(for: key, now: now) else {
+            guard let value = try store.backend.value(for: key, now: now) else {
                 throw try store.of(key.prefix).missing(key.key)
             }
-            if isWholePrefix { try checkIsByOwner(item) }
-            return try (variable.field.map { try item.value.field($0, key.key) } ?? item.value).plain(key.key)
+            return try (variable.field.map { try value.field($0, key.key) } ?? value).plain(key.key)
         } catch let failure as Failure {
             throw Failure(failure.status, variable.place + failure.message)
         }
     }
 
-    /// Of a whole prefix, nobody has named the variables. A program with the device key alone could have added one, of a class that
-    /// needs no unlock.
-    private func checkIsByOwner(_ item: StoredItem) throws {
-        guard let isByOwner = item.attributes.isByOwner else {
-            throw LockboxError.interactionNotAllowed(.whenUnlocked)
-        }
-        if isByOwner { return }
-        throw Failure(
-            .conflict,
-            "Nobody who could unlock the store is known to have stored \(item.key.key.onOneLine). Store it again, or name the items with --only."
-        )
-    }
-
     private func check(_ variables: [Variable]) throws {
         var keys: [String: ItemKey] = [:]
         for variable in variables {
-            let key = String(reflecting: variable.key.key)
-            if let refusal = VariableName.refusal(of: variable.name, allowed: allowVariable) {
-                throw Failure(.conflict, "\(variable.place)The key \(key) was refused: \(refusal).")
-            }
-            if let other = keys.updateValue(variable.key, forKey: variable.name) {
-                throw Failure(
-                    .conflict,
-                    "\(variable.place)The keys \(String(reflecting: other.key)) and \(key) would both become \(variable.name). "
-                        + "Give --only with one of them, or another name as KEY=NAME."
-                )
-            }
+            guard let other = keys.updateValue(variable.key, forKey: variable.name) else { continue }
+            throw Failure(
+                .conflict,
+                "\(variable.place)The keys \(String(reflecting: other.key)) and \(String(reflecting: variable.key.key)) would both "
+                    + "become \(variable.name). Name one of them, or give it another name as KEY=NAME."
+            )
         }
     }
 }
@@ -243,13 +197,5 @@ enum VariableName {
     static func of(key: String) -> String {
         let name = key.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0.uppercased() : "_" }.joined()
         return name.first?.isNumber == true ? "_\(name)" : name
-    }
-
-    /// Returns why no item must become this variable, as the end of a sentence, or nil if it may.
-    ///
-    /// - Parameter allowed: The names that the user has allowed.
-    static func refusal(of name: String, allowed: [String]) -> String? {
-        guard !allowed.contains(name), let effect = DangerousVariables.effect(of: name) else { return nil }
-        return "as \(name) it controls \(effect); use --allow-variable \(name) to allow it"
     }
 }

@@ -26,7 +26,7 @@ struct GitCredentialCommand: Command {
         guard ["get", "store", "erase"].contains(operation) else { return }
         let request = try GitRequest(Input.all(limit: GitRequest.maximumLength))
         guard let context = GitContext(request) else { return }
-        let store = try choice.store(prefix: InternetPassword.sharedPrefix, asks: mayAsk)
+        let store = try choice.store(prefix: InternetPassword.sharedPrefix, asks: mayAsk, for: .making)
         switch operation {
         case "get": try get(context, store)
         case "store": try keep(request, context, store)
@@ -67,7 +67,7 @@ struct GitCredentialCommand: Command {
         if password == nil, newToken == nil { return nil }
         // An app may have set any date, also one that no Int64 holds.
         let expires = password?.expires.map(\.timeIntervalSince1970).flatMap {
-            $0 <= Double(endOfTime) ? Int64($0) : nil
+            $0.magnitude <= Double(endOfTime) ? Int64($0) : nil
         }
         let lines = [
             ("username", Data(account.account.utf8)), ("password", password?.value),

@@ -7,8 +7,8 @@ struct ImportEnvCommand: Command {
         import-env: Store the variables of an .env file.
 
         Each variable is stored as text under its name, even if it is empty; - is standard input. All are stored, or \
-        none: if a line cannot be read, a name occurs twice, an item has another value, or a variable such as PATH or \
-        LD_PRELOAD controls what programs run, all of these are named, and the status is 4.
+        none: if a line cannot be read, a name occurs twice, or an item has another value, all of these are named, and the \
+        status is 4. No program gets a variable because it was in the file: `lockbox exec` passes what you name.
 
         Example: lockbox import-env .env --remove
         """
@@ -21,22 +21,13 @@ struct ImportEnvCommand: Command {
     @Flag(help: "Values are read as they are: --dialect docker.")
     var literal = false
 
-    @Option(
-        help: .init(
-            "Import this variable although it controls what programs run. Can be repeated.",
-            valueName: "name"
-        )
-    )
-    var allowVariable: [String] = []
-
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
         let dialect = EnvironmentDialect(rawValue: (literal ? .docker : dialect).rawValue)!
         try file.run(
-            options.store(),
-            { .environmentFile(at: file.file, dialect: dialect, text: $0) },
-            refusing: { VariableName.refusal(of: VariableName.of(key: $0), allowed: allowVariable) }
+            options.store(for: .making),
+            { .environmentFile(at: file.file, dialect: dialect, text: $0) }
         ) { .string($0, accessibility: $1) }
     }
 }
@@ -71,13 +62,30 @@ struct ImportNetrcCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix)
-        let omission = "it has no login, is for every machine, or its machine or port is none of the Internet"
+        let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, for: .making)
+        let omission =
+            "it has no login, or one that git is never given, is for every machine, or its machine or port is none of the Internet"
         try file.run(
             store,
             { .netrc(at: file.file, text: $0) },
-            leavingOut: { InternetPassword(netrcKey: $0) == nil ? omission : nil }
+            leavingOut: {
+                InternetPassword(netrcKey: $0)?.account.hasControlCharacters == false ? nil : omission
+            }
         ) { .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1) }
+    }
+}
+
+extension Store {
+    /// Migrates items that a dry run has not refused.
+    func migrate(_ migration: Migration) throws -> MigrationReport {
+        do {
+            return try showingProgress(of: "import") { try lockbox.migrate(migration, progress: $0) }
+        } catch let error as LockboxError where error.status == .inputOutput {
+            throw Failure(
+                error.status,
+                "\(error.advice) Items may be stored already, and be in their file still: run this again."
+            )
+        }
     }
 }
 
@@ -102,32 +110,25 @@ struct ImportedFile: ParsableArguments {
     func run(
         _ store: Store,
         _ source: (Data?) -> MigrationSource,
-        refusing refusal: (String) -> String? = { _ in nil },
         leavingOut omission: (String) -> String? = { _ in nil },
         _ item: (String, Accessibility) -> Migration.Item
     ) throws {
         let source = try source(text())
         let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        var refused = keys.reduce(into: [:]) { $0[$1] = refusal($1) }
-        let items = keys.filter { refused[$0] == nil && omission($0) == nil }
-            .map { item($0, itemClass.accessibility) }
+        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
         let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
         var result = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
-        let isStored = refused.isEmpty && result.refused.isEmpty && !dryRun
-        if isStored {
-            // Somebody else may have written in the meantime.
-            result = try store.showingProgress(of: "import") {
-                try store.lockbox.migrate(migration, progress: $0)
-            }
-        }
-        refused.merge(result.refused.mapValues(\.description)) { $1 }
+        let isStored = result.refused.isEmpty && !dryRun
+        // Another program may have written in the meantime.
+        if isStored { result = try store.migrate(migration) }
+        let refused = result.refused
         let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
         for key in keys {
             let text =
-                refused[key].map { "refused: \($0.onOneLine)" } ?? omission(key).map { "left out: \($0)" }
+                refused[key].map { "refused: \($0)" } ?? omission(key).map { "left out: \($0)" }
                 ?? outcomes[key].flatMap { self.text($0, isStored: isStored) }
-            if let text { try store.report("\(key.onOneLine): \(text)") }
+            if let text { try store.report("\(key): \(text)") }
         }
         if refused.isEmpty { return }
         throw Failure(

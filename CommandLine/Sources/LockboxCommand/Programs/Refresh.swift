@@ -9,7 +9,12 @@ struct RefreshCommand: Command {
 
         The command gets the old value on its standard input, and prints the new one, as `get` and `set` do. It runs in \
         one process at a time, on all machines that share the store; the others wait. The value that is stored then is \
-        printed. If the command fails or prints nothing, the old value stays, and the exit status is the command's.
+        printed. If the command fails, the old value stays, and the exit status is the command's.
+
+        If the value is a JSON object, members that the command does not print are kept. What is no new value is printed, and \
+        not stored, exit status 65: if it is empty, has a member error, lacks the access_token of a session, or is of another \
+        kind than the old value, such as HTML. --as-is stores anything. A new value that cannot be stored is printed too, \
+        exit status 74.
 
         The value is fresh, and the command does not run, if another process has replaced it since this one \
         began to wait. LOCKBOX_MAY_BE_SPENT is 1 for the command if an earlier one was killed: a token that \
@@ -31,6 +36,9 @@ struct RefreshCommand: Command {
         )
     )
     var unless: String?
+
+    @Flag(help: "Store what the command prints as it is, unless it is empty.")
+    var asIs = false
 
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String]
@@ -54,61 +62,91 @@ struct RefreshCommand: Command {
         // The commands must not inherit these.
         unsetenv("LOCKBOX_PASSCODE")
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+        let refresh = Refreshing(
+            lockbox: store.lockbox,
+            item: item,
+            youngest: unlessYoungerThan.flatMap(Lifetime.seconds).map { TimeInterval($0) },
+            unless: unless,
+            isAsIs: asIs,
+            words: command.count
+        )
         do {
-            guard let value = try waitForValue(store.lockbox) else { throw store.missing(key) }
-            try Output.bytes(value.plain(key))
-            if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
+            guard let value = try TaskLoop.run(refresh.value) else { throw store.missing(key) }
+            try print(value)
         } catch let failed as CommandFailed {
             store.say("\(command[0].onOneLine) ended with \(failed.status). The old value stays.")
             throw ExitCode(failed.status)
+        } catch let refused as Refreshing.Refused {
+            // It may be the only copy of a token.
+            try? Output.bytes(refused.output)
+            let advice =
+                "The old value stays; what was printed is on standard output. Use --as-is to store anything."
+            throw Failure(
+                .noNewValue,
+                "What \(command[0].onOneLine) printed is not stored: \(refused.reason). \(advice)"
+            )
         } catch let error as Lockbox.RefreshError<ArchivedValue> {
             let failure = Failure(error.reason)
-            throw Failure(failure.status, "The new value is not stored, and is lost. \(failure.message)")
+            try? print(error.value)
+            let place = "It is on standard output, and nowhere else."
+            throw Failure(failure.status, "The new value is not stored. \(place) \(failure.message)")
         }
     }
 
-    private struct CommandFailed: Error { let status: CInt }
+    private func print(_ value: ArchivedValue) throws {
+        try Output.bytes(value.plain(key))
+        if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
+    }
+}
 
-    /// Called on the main thread, which may block.
-    private func waitForValue(_ lockbox: Lockbox) throws -> ArchivedValue? {
-        let done = DispatchSemaphore(value: 0)
-        nonisolated(unsafe) var result: Result<ArchivedValue?, any Error> = .success(nil)
-        Task.detached {
-            do { result = .success(try await value(lockbox)) } catch { result = .failure(error) }
-            done.signal()
-        }
-        done.wait()
-        return try result.get()
+private struct CommandFailed: Error { let status: CInt }
+
+/// One refresh, apart from the options.
+private struct Refreshing: Sendable {
+    let lockbox: Lockbox
+    let item: ItemKey
+    /// In seconds: a younger value is fresh.
+    let youngest: TimeInterval?
+    /// A command of the shell.
+    let unless: String?
+    let isAsIs: Bool
+    /// The command's, at the end of the arguments.
+    let words: Int
+
+    struct Refused: Error {
+        let reason: String
+        let output: Data
     }
 
-    private func value(_ lockbox: Lockbox) async throws -> ArchivedValue? {
+    func value() async throws -> ArchivedValue? {
         var first: ArchivedValue?
         return try await lockbox.refreshed(
-            key,
+            item.key,
             options: WriteOptions(),
-            limits: Lockbox.RefreshLimits(),
+            limits: Lockbox.RefreshLimits(storing: .seconds(10)),
             decode: { $0 },
             encode: { $0 },
             isFresh: { value in
                 defer { first = first ?? value }
-                return try first.map { $0 != value } ?? isFresh(value, lockbox)
+                return try first.map { $0 != value } ?? isFresh(value)
             },
             isUsable: { _ in false }
         ) { old in
             setenv("LOCKBOX_MAY_BE_SPENT", old.mayBeSpent ? "1" : "0", 1)
-            let input = try old.value.plain(key)
-            let count = command.count
-            // A machine with one core has one thread for all tasks, and needs it for the signs of life.
-            let output = try await lockbox.async { _ in try Self.run(RawArguments.last(count), input: input) }
-            return try old.value.replaced(by: output)
+            let output = try Self.run(RawArguments.last(words), input: old.value.plain(item.key))
+            let value = RefreshedValue(old: old.value, output: output)
+            do { return try isAsIs ? value.asItIs() : value.merged() } catch let refused
+                as RefreshedValue.Refused
+            {
+                throw Refused(reason: refused.reason, output: output)
+            }
         }
     }
 
-    private func isFresh(_ value: ArchivedValue, _ lockbox: Lockbox) throws -> Bool {
-        if let age = unlessYoungerThan.flatMap(Lifetime.seconds),
-            let item = try lockbox.backend.item(for: ItemKey(prefix: lockbox.keyPrefix, key: key), now: nil),
+    private func isFresh(_ value: ArchivedValue) throws -> Bool {
+        if let youngest, let found = try lockbox.backend.item(for: item, now: nil),
             // A date in the future is by another clock: one that is a little ahead, or was wrong.
-            item.value == value, abs(item.attributes.modified.timeIntervalSinceNow) < TimeInterval(age)
+            found.value == value, abs(found.attributes.modified.timeIntervalSinceNow) < youngest
         {
             return true
         }
@@ -116,7 +154,7 @@ struct RefreshCommand: Command {
         let words = ["/bin/sh", "-c", unless].map { (word: String) in strdup(word) }
         defer { for word in words { free(word) } }
         defer { ignore_signals(0) }
-        do { _ = try Self.run(words + [nil], input: value.plain(key)) } catch is CommandFailed {
+        do { _ = try Self.run(words + [nil], input: value.plain(item.key)) } catch is CommandFailed {
             return false
         }
         return true
@@ -127,16 +165,8 @@ struct RefreshCommand: Command {
         var (toProgram, fromProgram): (CInt, CInt) = (-1, -1)
         let program = start_with_pipes(arguments, ProcessMemory.startLimit, &toProgram, &fromProgram)
         guard program > 0 else { throw Failure.system("No process can be started") }
-        // The program may print before it has read everything.
-        let isWritten = DispatchSemaphore(value: 0)
-        DispatchQueue.global().async { [toProgram] in
-            Output.writeAll(input, to: toProgram)
-            close(toProgram)
-            isWritten.signal()
-        }
-        let output = Result { try Input.all(from: fromProgram, "The output of the command") }
+        let output = Result { try exchange(input, to: toProgram, from: fromProgram) }
         close(fromProgram)
-        isWritten.wait()
         var status: CInt = 0
         while waitpid(program, &status, 0) < 0 {
             if errno != EINTR { throw Failure.system("It is not known how the command ended") }
@@ -146,25 +176,25 @@ struct RefreshCommand: Command {
         if code != 0 { throw CommandFailed(status: code) }
         return try output.get()
     }
-}
 
-extension ArchivedValue {
-    /// The bytes as a value of the same kind as this one: text, bytes or JSON.
-    fileprivate func replaced(by bytes: Data) throws -> ArchivedValue {
-        if bytes.isEmpty {
-            throw Failure(.conflict, "The command has printed nothing. The old value stays.")
+    /// The program may print before it has read everything. Closes the pipe to it.
+    private static func exchange(_ input: Data, to program: CInt, from output: CInt) throws -> Data {
+        let isWritten = DispatchSemaphore(value: 0)
+        let write: @Sendable () -> Void = {
+            Output.writeAll(input, to: program)
+            close(program)
+            isWritten.signal()
         }
-        if format != .json { return try ArchivedValue(data: bytes, format: format) }
-        if (try? decode(String.self, "")) != nil {
-            guard let text = String(validating: bytes, as: UTF8.self)?.withoutOnlyNewline, !text.isEmpty
-            else {
-                throw Failure(.conflict, "The command has printed no text in UTF-8. The old value stays.")
+        // A pipe has room for this. Otherwise it takes another thread.
+        if input.count <= 4096 {
+            write()
+        } else {
+            do { try detachThread(write) } catch {
+                close(program)
+                throw error
             }
-            return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
         }
-        guard JSONValue.isStrict(bytes) else {
-            throw Failure(.conflict, "The command has printed no valid JSON. The old value stays.")
-        }
-        return try ArchivedValue(data: bytes, format: .json)
+        defer { isWritten.wait() }
+        return try Input.all(from: output, "The output of the command")
     }
 }

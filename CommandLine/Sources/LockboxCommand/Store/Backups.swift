@@ -5,18 +5,19 @@ struct ExportCommand: Command {
     static let help: CommandHelp = """
         export: Write a backup, which age can decrypt too.
 
-        The backup is encrypted to the public keys that are given, otherwise to the one of `lockbox backup-key`, \
-        otherwise with a passphrase. It can be imported into any store. `age -d FILE` prints it as JSON in lines, with \
+        The backup is encrypted to the public keys of age that are given, otherwise with a passphrase. It can be \
+        imported into any store. `age -d FILE` prints it as JSON in lines, with \
         prefix, key and value, which is base64 if encoding says so: `age -d FILE | jq -r 'select(.key == "token").value'`. \
         Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
-        included. An earlier backup that has an item which the new one lacks, or that cannot be read, stays beside \
-        it as FILE.earlier-1.
+        included. The earlier backup stays as FILE~. A backup that lacks items because they cannot be read does \
+        not replace it, and is FILE.incomplete then.
 
         Example: lockbox export /media/usb/lockbox.age
         """
 
     @Argument(
-        help: "The file to write, or - for standard output. Replaces an earlier backup, but no other file.",
+        help:
+            "The file to write, or - for standard output. Takes the place of an earlier backup, but of no other file.",
         completion: .file()
     )
     var file: String
@@ -27,7 +28,10 @@ struct ExportCommand: Command {
     )
     var recipients: [String] = []
 
-    @Option(file: "Encrypt to the public keys in this file, one in each line.")
+    @Option(
+        file:
+            "Encrypt to the public keys in this file, one in each line. Nobody else may be able to change it."
+    )
     var recipientsFile: String?
 
     @Option(file: "Read the passphrase from this file instead of asking.")
@@ -36,8 +40,8 @@ struct ExportCommand: Command {
     @Option(help: "The cost of each guess at the passphrase: scrypt with 2 to this power KiB of memory.")
     var workFactor = 18
 
-    @Flag(help: "Replace an earlier backup whatever it has.")
-    var replace = false
+    @Flag(help: "Also write a backup that has no item.")
+    var allowEmpty = false
 
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
@@ -61,18 +65,29 @@ struct ExportCommand: Command {
                 "A backup in the store's own folder would be lost with it. Name another folder."
             )
         }
-        let keys = try keys(store)
+        let keys = try keys()
         let report = try store.showingProgress(of: "export") { try export(store, to: keys, $0) }
         func say(_ text: String) throws { if file == "-" { store.say(text) } else { try store.report(text) } }
         for key in report.excludedKeys {
             try say("left out because it stays on this device: \(key.text)")
         }
         if let kept = report.keptBackup {
-            try say("the earlier backup has more, or cannot be read, and is now \(kept.onOneLine)")
+            try say(
+                report.isComplete
+                    ? "the earlier backup is now \(kept.onOneLine)"
+                    : "the earlier backup stays, and this one is \(report.path.onOneLine)"
+            )
         }
         for key in keys ?? [] { try say("encrypted to \(key)") }
         try say("items in the backup: \(report.exportedCount)")
-        try Unreadable(report.findings).fail(advice: "They are not in the backup.")
+        let unreadable = report.findings.filter { $0.kind != .changing }
+        try Unreadable(unreadable).fail(advice: "They are not in the backup.")
+        if unreadable.count < report.findings.count {
+            throw Failure(
+                .damaged,
+                "The store changed all the while: an item that was moved may be missing. Export it again."
+            )
+        }
     }
 
     private static func isInside(_ file: String, _ folder: String) -> Bool {
@@ -83,26 +98,13 @@ struct ExportCommand: Command {
     }
 
     /// Nil if it is to be encrypted with a passphrase.
-    private func keys(_ store: Store) throws -> [String]? {
-        if passphraseFile != nil { return nil }
-        if let recipientsFile { return try recipients + Input.lines(ofFile: recipientsFile).map(\.text) }
-        if !recipients.isEmpty { return recipients }
-        do {
-            let kept = try store.backend.backupRecipients()
-            return kept.isEmpty ? nil : kept
-        } catch let error as LockboxError
-            where [.requirementNotMet, .corrupt, .authenticationFailed].contains(error.code)
-        {
-            throw Failure(
-                error.status,
-                "The public keys that are kept for backups cannot be trusted: \(error.description.onOneLine) "
-                    + "Run `lockbox backup-key` to store yours again, or give --recipient."
-            )
-        }
+    private func keys() throws -> [String]? {
+        if let recipientsFile { return try recipients + Input.lines(ofOwnFile: recipientsFile) }
+        return recipients.isEmpty ? nil : recipients
     }
 
     private func newPassphrase() throws -> PasscodeSource {
-        let option = "--passphrase-file or --recipient, or run `lockbox backup-key` once"
+        let option = "--passphrase-file, --recipient or --recipients-file"
         return try SecretInput.new("passphrase", file: passphraseFile, option: option)
     }
 
@@ -117,85 +119,10 @@ struct ExportCommand: Command {
                 to: file,
                 for: recipients,
                 prefix: options.prefix,
-                replacing: replace,
+                allowsEmpty: allowEmpty,
                 progress: progress
             )
         }
-    }
-}
-
-struct BackupKeyCommand: Command {
-    static let help: CommandHelp = """
-        backup-key: Make a key for backups, which need no secret from then on.
-
-        The private key is shown once, at the terminal, and has to be typed back. Whoever has it opens the backups; \
-        the store keeps only the public key. For scripts: --output-fd receives the private key. --recipient keeps a \
-        public key whose private key you have already, --show prints the one that is kept, and --remove forgets it. \
-        Every item is sealed with new keys then, so that no earlier public key can be put back.
-
-        Example: lockbox backup-key && lockbox export lockbox.age
-        """
-
-    @Option(
-        name: .customLong("recipient"),
-        help: .init("Keep this public key of age instead of making one. Can be repeated.", valueName: "age1…")
-    )
-    var recipients: [String] = []
-
-    @Flag(help: "Print the public keys that are kept.")
-    var show = false
-
-    @Flag(help: "Forget the public keys that are kept.")
-    var remove = false
-
-    @Option(help: "Write the private key to this open file descriptor instead of the terminal.")
-    var outputFd: Int32?
-
-    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
-    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
-
-    func validate() throws {
-        if [!recipients.isEmpty, show, remove, outputFd != nil].count(where: { $0 }) > 1 {
-            throw ValidationError("Give one of --recipient, --show, --remove and --output-fd.")
-        }
-    }
-
-    func run() throws {
-        let store = try options.store(unlockedBy: secret.secret)
-        if show {
-            let keys = try store.unlocking { try store.backend.backupRecipients() }
-            if keys.isEmpty {
-                throw Failure(.noSuchItem, "The store has no key for backups. Run `lockbox backup-key`.")
-            }
-            for key in keys { try Output.line(key) }
-            return
-        }
-        if !remove, recipients.isEmpty, outputFd == nil {
-            try Terminal.checkCanShow("key", else: "--output-fd or --recipient")
-        }
-        // Whoever finds an unlocked terminal must not receive the next backup.
-        try store.checkOwner()
-        if remove {
-            try store.backend.setBackupRecipients([])
-            return try store.report("The public keys are forgotten. Earlier backups open as before.")
-        }
-        let keys = try recipients.isEmpty ? [newKey()] : recipients
-        try SecretInput.naming("recipient") { try store.backend.setBackupRecipients(keys) }
-        for key in keys { try store.report("Backups are encrypted to \(key) from now on.") }
-    }
-
-    /// Shows a private key, and returns its public key.
-    private func newKey() throws -> String {
-        let key = BackupKey()
-        if let outputFd {
-            try Output.secretLine(key.privateKey, to: outputFd)
-            return key.publicKey
-        }
-        let isSame = try Terminal.showOnce("private key", key.privateKey) {
-            String(decoding: $0.bytes, as: UTF8.self).uppercased() == key.privateKey
-        }.isSame
-        if isSame { return key.publicKey }
-        throw Failure(.locked, "The private key was not typed back. Nothing was changed.")
     }
 }
 
@@ -206,7 +133,8 @@ struct ImportCommand: Command {
         Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
         run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
         is first moved to quarantine. A backup is not signed: anybody who knows a public key can make one for it. \
-        --dry-run says what it would change.
+        --dry-run says what it would change. Classes in it count as chosen by nobody, unless --trusted says that \
+        the backup is yours.
 
         Example: lockbox import /media/usb/lockbox.age --identity-file key.txt
         """
@@ -233,6 +161,9 @@ struct ImportCommand: Command {
 
     @Flag(help: "Only say what would be imported.")
     var dryRun = false
+
+    @Flag(help: "The backup is yours for certain: classes that were chosen in it count as chosen.")
+    var trusted = false
 
     @Option(help: "The treatment of a different item that already exists.")
     var existing = Existing.keep
@@ -268,7 +199,7 @@ struct ImportCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store(unlockedBy: secret.secret)
+        let store = try options.store(unlockedBy: secret.secret, for: .making)
         try store.openIfLocked()
         let key = try key()
         let report = try Failure.advising("Use --existing keep or --existing replace.") {
@@ -279,6 +210,7 @@ struct ImportCommand: Command {
                         with: key,
                         existing: existing.policy,
                         isDryRun: dryRun,
+                        isTrusted: trusted,
                         progress: $0
                     )
                 }

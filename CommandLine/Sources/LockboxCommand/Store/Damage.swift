@@ -24,8 +24,7 @@ struct VerifyCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store()
-        if let passcode = SecretInput.passcode(options.choice) { try store.backend.unlock(passcode) }
+        let store = try options.openStore()
         let report = try store.showingProgress(of: "verify") { try store.backend.verify(progress: $0) }
         if json {
             let (intact, locked) = (report.intactCount, report.lockedCount)
@@ -57,7 +56,7 @@ struct QuarantineCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.store()
+        let store = try options.openStore()
         for record in records {
             try store.report("set aside: \(store.backend.quarantine(record: store.record(record)).onOneLine)")
         }
@@ -66,11 +65,11 @@ struct QuarantineCommand: Command {
 
 struct AcceptRestoredCommand: Command {
     static let help: CommandHelp = """
-        accept-restored: Accept a store that was restored from an older copy.
+        accept-restored: Accept a store that was restored from an older copy, replaced or removed.
 
-        If the keys of a store are older than those that this user's programs have seen, every command \
-        fails with status 3, because somebody may have put back an old copy. Run this only if you know who \
-        has. It asks for the passcode, creates new keys and reseals every item.
+        If this user has unlocked another store here, or one with newer keys, every command fails, because \
+        somebody may have put another or an old copy here. Run this only if you know who has. It asks for \
+        the passcode, creates new keys and reseals every item.
 
         Example: lockbox accept-restored
         """
@@ -84,17 +83,22 @@ struct AcceptRestoredCommand: Command {
 
     func run() throws {
         // Before it is accepted, nothing else can be asked of the store.
-        let store = try options.store(unlockedBy: secret.secret, checksPasscode: false)
-        guard try isRolledBack(store) else {
-            return store.say("The store is not older than what was seen before. Nothing was changed.")
+        let store = try options.store(unlockedBy: secret.secret, for: .any)
+        guard try isRefused(store) else {
+            guard try store.isMade else { throw store.noStore }
+            return store.say("The store is the one that was seen before, or newer. Nothing was changed.")
         }
         guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }
         try store.makingKeys("accept-restored") { try accept(store, $0) }
         try store.report("The restored store is accepted. Its keys are new.")
     }
 
-    private func isRolledBack(_ store: Store) throws -> Bool {
-        do { _ = try store.backend.slots } catch LockboxError.rolledBack { return true }
+    private func isRefused(_ store: Store) throws -> Bool {
+        do { _ = try store.backend.slots } catch let error as LockboxError
+            where [.rolledBack, .storeReplaced, .authenticationFailed].contains(error.code)
+        {
+            return true
+        }
         return false
     }
 
@@ -106,8 +110,8 @@ struct AcceptRestoredCommand: Command {
             )
         }
         return try Terminal.confirms(
-            "Everything written since this copy was made is lost. Accept the old copy of "
-                + "\(store.location.onOneLine)?",
+            "Everything written since this copy was made is lost. If you did not put it there, someone else may have made it. "
+                + "Accept \(store.location.onOneLine)?",
             inFull: true,
             otherwise: "There is no terminal to ask at. Nothing was changed."
         )

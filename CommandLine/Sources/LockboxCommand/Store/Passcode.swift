@@ -66,7 +66,7 @@ struct PasscodeCommand: ParsableCommand {
             // It is this call that makes the store what --require-passcode requires.
             choice.requirements.protection = .none
             choice.otherSecret = secret.secret
-            return try choice.store(checksPasscode: false)
+            return try choice.store(for: .any)
         }
     }
 
@@ -225,7 +225,7 @@ struct RecoveryCommand: Command {
     }
 
     func run() throws {
-        let store = try options.store(unlockedBy: secret.secret)
+        let store = try options.store(unlockedBy: secret.secret, for: .making)
         if outputFd == nil { try Terminal.checkCanShow("code", else: "--output-fd and --confirm-file") }
         try store.checkOwner()
         let code = RecoveryCode()

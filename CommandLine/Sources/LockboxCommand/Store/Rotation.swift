@@ -10,12 +10,19 @@ struct RotateCommand: Command {
         that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
         --device-key-file, the new one first.
 
+        An item that could not be read when the keys were replaced does not open any more, because whoever has \
+        the former keys could have made it. If you know that it is yours, name it with --accept, as list, \
+        verify or rotate named it.
+
         A cluster keeps replaced values until it is compacted. --compact compacts the whole cluster, for all its \
         users. Older values then disappear from its history, and from its files once each member is \
         defragmented.
 
         Example: lockbox rotate
         """
+
+    @Option(help: ArgumentHelp("Accept this item, which is sealed with former keys.", valueName: "record"))
+    var accept: [String] = []
 
     @Option(file: "From now on, use the device key in this file: 32 to 4096 random bytes.")
     var newDeviceKeyFile: String?
@@ -33,17 +40,14 @@ struct RotateCommand: Command {
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret)
-        let isThere = try store.backend.status() != nil
-        if !isThere, newDeviceKeyFile != nil {
-            throw Failure(.noSuchItem, "There is no store yet. Create it with --device-key-file.")
-        }
         if compact, store.cluster == nil {
             throw Failure(.usage, "--compact is for a store in a cluster. Files have no history.")
         }
         try store.openIfLocked()
+        for record in accept { try acceptItem(record, in: store) }
         var report: RotationReport?
         // Also if an item could not be resealed.
-        defer { if isThere, let report { store.say(deviceKey(report)) } }
+        defer { if let report { store.say(deviceKey(report)) } }
         try store.makingKeys("rotate") { progress in
             let new = newDeviceKeyFile.map { DeviceKeySource.file($0) }
             let result = try store.unlocking {
@@ -52,12 +56,20 @@ struct RotateCommand: Command {
             report = result
             return result
         }
-        if compact, isThere, let cluster = store.cluster {
+        if compact, let cluster = store.cluster {
             try cluster.compact()
             store.say(
                 "The cluster was compacted. Older values stay in its files until each member is defragmented."
             )
         }
+    }
+
+    private func acceptItem(_ record: String, in store: Store) throws {
+        let item = try store.unlocking { try store.backend.acceptItem(record: store.record(record)) }
+        try store.report(
+            "accepted: \(item.key.prefix.onOneLine) \(item.key.key.onOneLine), \(item.attributes.accessibility), of "
+                + "\(item.attributes.modified.local). Whoever has the former keys could have made it."
+        )
     }
 
     private func deviceKey(_ report: RotationReport) -> String {
@@ -82,9 +94,10 @@ extension Store {
     func makingKeys(_ work: String, later: Bool = false, _ body: (Progress) throws -> RotationReport) throws {
         let result = try showingProgress(of: work, body)
         if later {
-            return try report(
+            try report(
                 "The items are not resealed. Until `lockbox rotate`, whoever has the old keys can open them."
             )
+            return try checkIsComplete(result)
         }
         try report("items resealed: \(result.resealedCount)")
         try checkIsComplete(result)
@@ -95,15 +108,16 @@ extension Store {
         if result.isComplete { return }
         Unreadable(result.findings).note()
         let problem =
-            if result.postponement != nil {
+            if let postponement = result.postponement, postponement != .requested {
                 "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "
                     + "Run `lockbox rotate`."
-            } else if result.unrevokedCount == 0 {
+            } else if result.unrevokedCount == 0, result.postponement == nil {
                 "Damaged items: \(result.unreadableItems.count). The old keys are gone. Restore these items from a backup, or "
                     + "use `lockbox remove --record` or `lockbox quarantine`."
             } else {
-                "Items that may still need the old keys: \(result.unrevokedCount). The old keys are kept for them alone. Make "
-                    + "these items readable, or restore them from a backup; then run `lockbox rotate` again."
+                "Items that could not be read: \(result.unreadableItems.count). The old keys are kept for them, but open nothing by "
+                    + "themselves. Make these items readable, and accept by name those that are yours: `lockbox rotate --accept`. Or "
+                    + "remove them, and run `lockbox rotate` again."
             }
         throw Failure(.damaged, problem)
     }

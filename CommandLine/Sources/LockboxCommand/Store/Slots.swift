@@ -19,7 +19,7 @@ struct SlotsCommand: ParsableCommand {
         static let help: CommandHelp = """
             list: Print the slots.
 
-            Needs no passcode.
+            Needs no passcode, but checks one that is given.
 
             Example: lockbox slots list --json
             """
@@ -30,7 +30,7 @@ struct SlotsCommand: ParsableCommand {
         @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
         func run() throws {
-            let store = try options.store()
+            let store = try options.openStore()
             let slots = try store.backend.slots.map(SlotDescription.init)
             if json { return try Output.json(slots) }
             if slots.isEmpty { return store.say("The store has no slots: its device key alone opens it.") }
@@ -117,6 +117,7 @@ struct SlotDescription: Encodable {
     let label: String
     let created: Date
     let opens: String
+    let isOlderThanRevocation: Bool
 
     init(_ slot: UnlockSlot) {
         id = slot.id
@@ -124,7 +125,13 @@ struct SlotDescription: Encodable {
         label = slot.label
         created = slot.created
         opens = slot.opensAllClasses ? "all" : "afterFirstUnlock"
+        isOlderThanRevocation = slot.isOlderThanRevocation
     }
+
+    /// What is said of a slot that is older than the last revocation.
+    static let deception =
+        "is older than the last secret that was changed or removed: who knew that one can still forge a store for it. "
+        + "Replace the slot, with a new secret"
 
     static func print(_ slots: [SlotDescription]) throws {
         // Enough of an ID to tell slots apart. JSON has all of it.
@@ -135,6 +142,9 @@ struct SlotDescription: Encodable {
             ]
         }
         try Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"], rows: rows).print()
+        for slot in slots where slot.isOlderThanRevocation {
+            Output.note("lockbox: slot \(slot.id.prefix(12)) \(Self.deception)")
+        }
     }
 }
 

@@ -5,7 +5,7 @@ struct StatusCommand: Command {
     static let help: CommandHelp = """
         status: Print the store's location, identity, lock state, slots and prefixes.
 
-        Needs no passcode.
+        Needs no passcode, but checks one that is given.
 
         Example: lockbox status
         """
@@ -24,18 +24,16 @@ struct StatusCommand: Command {
         }
 
         let directory: String
-        let identity: String?
+        let identity: String
         let state: String
         let unlockedFor: String?
         let unlockedUntil: Date?
         /// The number of the store's keys, and of older keys that items may still need.
-        let epoch: UInt32?
+        let epoch: UInt32
         let olderEpochs: [UInt32]
         /// Whether a change of the keys was interrupted, so that a rotation has to end it.
         let isInterrupted: Bool
         let slots: [SlotDescription]
-        /// The public keys that backups are encrypted to. Missing if the store is locked, or if they cannot be trusted.
-        let backupKeys: [String]?
         let requirements: Requirements
         /// Of a cluster.
         let members: [MemberDescription]?
@@ -49,7 +47,7 @@ struct StatusCommand: Command {
     }
 
     func run() throws {
-        let store = try options.choice.store(checksPasscode: false)
+        let store = try options.choice.store(for: .any)
         do { try report(store) } catch let error as LockboxError
             where [.notReachable, .accessDenied].contains(error.code)
         {
@@ -67,19 +65,18 @@ struct StatusCommand: Command {
 
     private func report(_ store: Store) throws {
         let backend = store.backend
-        let keys = try backend.status()
-        let (prefixes, unreadable) = try Self.prefixes(backend)
+        guard let keys = try backend.status() else { throw store.noStore }
+        let (state, (prefixes, unreadable)) = (try backend.lockState, try Self.prefixes(backend))
         let status = Status(
             directory: store.location,
-            identity: keys?.identity,
-            state: "\(try backend.lockState)",
-            unlockedFor: keys?.unlockScope.map { "\($0)" },
-            unlockedUntil: keys?.unlockedUntil,
-            epoch: keys?.epoch,
-            olderEpochs: keys?.olderEpochs ?? [],
-            isInterrupted: keys?.isInterrupted ?? false,
+            identity: keys.identity,
+            state: "\(state)",
+            unlockedFor: keys.unlockScope.map { "\($0)" },
+            unlockedUntil: keys.unlockedUntil,
+            epoch: keys.epoch,
+            olderEpochs: keys.olderEpochs,
+            isInterrupted: keys.isInterrupted,
             slots: try backend.slots.map(SlotDescription.init),
-            backupKeys: try? backend.backupRecipients(),
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
                 minimumClass: options.minimumClass?.itemClass.rawValue,
@@ -88,7 +85,10 @@ struct StatusCommand: Command {
             members: store.cluster?.memberDescriptions,
             prefixes: prefixes
         )
-        if json { try Output.json(status) } else { try print(status, backend.lockState) }
+        // What is printed is the state for all programs, and not what the secret opens.
+        try store.check(for: .existing)
+        try store.unlockIfGiven()
+        if json { try Output.json(status) } else { try print(status, state) }
         try unreadable.fail(in: store)
     }
 
@@ -109,9 +109,9 @@ struct StatusCommand: Command {
             [
                 ("store", status.directory), ("identity", status.identity),
                 ("state", Self.text(state, status.unlockedFor)), ("until", status.unlockedUntil?.local),
-                ("keys", status.epoch.map { Self.text($0, status) }),
-            ] + (status.backupKeys ?? []).map { ("backups", "encrypted to \($0)") }
-            + [("required", Self.text(status.requirements))]
+                ("keys", Self.text(status.epoch, status)),
+                ("required", Self.text(status.requirements)),
+            ]
         try Output.fields(fields.compactMap { name, value in value.map { (name, $0) } })
         if let members = status.members { try MemberDescription.print(members) }
         if !status.slots.isEmpty { try SlotDescription.print(status.slots) }

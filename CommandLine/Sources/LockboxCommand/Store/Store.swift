@@ -79,11 +79,7 @@ struct Store {
         return String(name.dropFirst(folder?.count ?? 0))
     }
 
-    /// Whether there is such a folder. A cluster is not asked.
-    var isMade: Bool { cluster != nil || access(location, F_OK) == 0 }
-
     func missing(_ key: String) -> Failure {
-        if !isMade { return noStore }
         if let item = try? ItemKey(prefix: prefix, key: key),
             (try? backend.attributes(for: item, now: nil))?.isExpired(at: Date()) == true
         {
@@ -103,10 +99,6 @@ struct Store {
             "The item for the key \(String(reflecting: key)) has expired. Revive it with `lockbox change --expires`, or store "
                 + "it again."
         )
-    }
-
-    var noStore: Failure {
-        Failure(.noSuchItem, "There is no store in \(location.onOneLine). Check --directory and the user.")
     }
 
     var empty: Failure {

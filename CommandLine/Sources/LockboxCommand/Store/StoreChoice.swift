@@ -6,7 +6,7 @@ struct StoreOptions: ParsableArguments {
     @Option(
         name: .customLong("prefix"),
         help: """
-            The key prefix. `list` and `exec` take several. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all \
+            The key prefix. `list` takes several. (default: $LOCKBOX_KEY_PREFIX, otherwise lockbox; export: all \
             prefixes)
             """,
         completion: .custom(Keys.prefixes)
@@ -16,7 +16,9 @@ struct StoreOptions: ParsableArguments {
     var prefix: String? { prefixes.first }
 
     @Option(
-        help: "The store's folder. (default: $LOCKBOX_DIRECTORY, otherwise this user's store)",
+        help: """
+            The store's folder. A relative path begins with ./. (default: $LOCKBOX_DIRECTORY, otherwise this user's store)
+            """,
         completion: .directory
     )
     var directory: String?
@@ -35,13 +37,13 @@ struct StoreOptions: ParsableArguments {
 
     @Option(
         file: """
-            Read the passcode from this file, if it is needed. (default: $LOCKBOX_PASSCODE_FILE, the credential \
-            lockbox-passcode, or $LOCKBOX_PASSCODE)
+            Read the passcode from this file. (default: $LOCKBOX_PASSCODE_FILE, the credential lockbox-passcode, or \
+            $LOCKBOX_PASSCODE)
             """
     )
     var passcodeFile: String?
 
-    @Option(help: "Read the passcode from this open file descriptor, if it is needed.")
+    @Option(help: "Read the passcode from this open file descriptor.")
     var passcodeFd: Int32?
 
     @Option(
@@ -125,7 +127,24 @@ struct StoreOptions: ParsableArguments {
         )
     }
 
-    func store() throws -> Store { try choice.store() }
+    func store(for use: StoreUse = .existing) throws -> Store { try choice.store(for: use) }
+
+    /// A store that nothing has to unlock. A secret that was given is checked all the same.
+    func openStore() throws -> Store {
+        let store = try store()
+        try store.unlockIfGiven()
+        return store
+    }
+}
+
+/// What a command needs of its store before it begins.
+enum StoreUse {
+    /// There is a store, which has a slot for the secret that was given.
+    case existing
+    /// The same, or there is no store, and no secret was given.
+    case making
+    /// Nothing yet.
+    case any
 }
 
 extension Option where Value == String? {
@@ -172,8 +191,8 @@ struct StoreChoice {
     /// - Parameters:
     ///   - fallback: The default prefix of a credential helper.
     ///   - asks: Whether the user may be asked for the passcode at a terminal.
-    ///   - checksPasscode: Whether a passcode, or another secret, that was given is an error if the store has no such slot.
-    func store(prefix fallback: String? = nil, asks: Bool = true, checksPasscode: Bool = true) throws -> Store
+    func store(prefix fallback: String? = nil, asks: Bool = true, for use: StoreUse = .existing) throws
+        -> Store
     {
         // Probably unset variables. The store would be created in the current folder.
         if directory == "" { throw Failure(.usage, "--directory is empty. Give a folder, or leave it out.") }
@@ -183,7 +202,7 @@ struct StoreChoice {
         if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
         let prefix = try prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         let store = try Store(self, prefix: prefix, asks: asks)
-        if checksPasscode { try store.checkGivenSecret() }
+        if use != .any { try store.check(for: use) }
         return store
     }
 

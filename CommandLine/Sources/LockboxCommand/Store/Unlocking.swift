@@ -32,7 +32,12 @@ struct UnlockCommand: Command {
         if store.secret == nil, timeout == nil, try store.backend.lockState == .unlocked {
             return store.say("The store is unlocked already\(try Self.end(store)).")
         }
-        guard try store.unlock(.user, timeout: span.map { .seconds($0) }) == .user else {
+        let otherwise =
+            try store.backend.lockState == .unlocked
+            ? "The store is unlocked already. Another time limit needs the passcode, but there is no terminal to read it "
+                + "from: use --passcode-file." : SecretInput.missing
+        let scope = try store.unlock(.user, timeout: span.map { .seconds($0) }, otherwise: otherwise)
+        guard scope == .user else {
             throw Failure(
                 .locked,
                 "The \(store.secret?.name ?? "passcode") is correct, but the kernel cannot keep the keys here, so other "
@@ -67,8 +72,9 @@ struct LockCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let store = try options.choice.store(checksPasscode: false)
+        let store = try options.choice.store(for: .any)
         // A store that cannot be opened may still be unlocked for other programs.
+        if let isMade = try? store.isMade, !isMade { throw store.noStore }
         if (try? store.backend.lockState) == .unprotected { throw LockboxError.passcodeNotSet }
         try store.backend.lock(includingAfterFirstUnlock: all)
         store.tell(
@@ -169,8 +175,8 @@ enum UnlockSecret {
 
 extension StoreOptions {
     /// The store, unlocked by another secret than the passcode if one is given.
-    func store(unlockedBy secret: UnlockSecret?, checksPasscode: Bool = true) throws -> Store {
-        try choice(unlockedBy: secret).store(checksPasscode: checksPasscode)
+    func store(unlockedBy secret: UnlockSecret?, for use: StoreUse = .existing) throws -> Store {
+        try choice(unlockedBy: secret).store(for: use)
     }
 
     func choice(unlockedBy secret: UnlockSecret?) throws -> StoreChoice {
@@ -197,7 +203,9 @@ extension Store {
     /// open store needs no key derivation. The prompt names the item.
     func unlocking<Result>(for key: String? = nil, _ body: () throws -> Result) throws -> Result {
         try unlockIfGiven()
-        do { return try body() } catch LockboxError.interactionNotAllowed {
+        do { return try body() } catch let error as LockboxError
+            where [.interactionNotAllowed, .classNotProven].contains(error.code)
+        {
             given.purpose = key
             try unlock(choice.unlockFor == nil ? .process : .user, timeout: choice.unlockFor)
             return try body()
@@ -211,7 +219,7 @@ extension Store {
 
     /// Unlocks the store with a secret that was given, also if it seems to be open: an unlock in the kernel may be forged, and so may
     /// a keybag without slots.
-    private func unlockIfGiven() throws {
+    func unlockIfGiven() throws {
         guard !given.isUsed, let secret else { return }
         if case .recoveryCode(file: nil) = secret { return }
         given.isUsed = true
@@ -320,19 +328,20 @@ extension Store {
 
     func hasSlot(_ kind: SlotKind) throws -> Bool { try backend.slots.contains { $0.kind == kind } }
 
+    var isMade: Bool { get throws { try backend.location(of: ItemKey(prefix: prefix, key: "any")) != nil } }
+
+    var noStore: LockboxError { .storeNotFound(location: location) }
+
     /// A given secret means that the store needs it. A store that has no such slot may have been put in its place.
-    func checkGivenSecret() throws {
-        guard let secret else { return }
+    func check(for use: StoreUse) throws {
         // First of all, whether it is installed.
         if case .hardware(let hardware) = secret { _ = try hardware.method(pin: nil) }
-        if try hasSlot(secret.kind) { return }
-        let name = secret.name
-        if !isMade {
-            throw Failure(
-                .locked,
-                "A \(name) was given, but there is no store in \(location.onOneLine). Check --directory, or leave the \(name) out."
-            )
+        guard try isMade else {
+            if use == .making, secret == nil { return }
+            throw noStore
         }
+        guard let secret, try !hasSlot(secret.kind) else { return }
+        let name = secret.name
         let advice =
             secret.kind == .passcode
             ? "Set one with `lockbox passcode set`, or leave the passcode out."

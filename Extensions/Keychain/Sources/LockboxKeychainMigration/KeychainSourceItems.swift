@@ -123,12 +123,6 @@ struct KeychainSourceItems: SourceItems {
                     + "isSynchronizable"
             )
         }
-        let lost = Self.withoutPlace.filter { found[$0.key]?.isSet ?? false }.map(\.value).sorted()
-        if !lost.isEmpty {
-            throw MigrationRefusal.lossy(
-                "Lockbox has no place for its \(lost.joined(separator: ", ")); remove what you do not need from the old item"
-            )
-        }
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard let modified = found[KeychainName.attrModificationDate]?.date else {
             throw LockboxError.corrupt(record: record, reason: "it has no modification date")
@@ -142,21 +136,36 @@ struct KeychainSourceItems: SourceItems {
                 modified: modified,
                 label: text(KeychainName.attrLabel),
                 comment: text(KeychainName.attrComment),
-                searchable: searchable(key),
+                searchable: searchable(found),
                 size: data.count,
                 format: .data
             )
             return (found, SourceItem(.bytes(data, isOwn: false), attributes: attributes))
+        } catch LockboxError.invalidAttribute(let name, let reason) {
+            throw MigrationRefusal.lossy("Lockbox has no place for its \(name): \(reason)")
         } catch { throw LockboxError.corrupt(record: record, reason: error.description) }
     }
 
-    /// Attributes that would be lost.
-    private static let withoutPlace = [
+    /// Attributes that become searchable texts of their names. Several wrappers write some into each item.
+    private static let kept = [
         "desc": "kSecAttrDescription", "gena": "kSecAttrGeneric", "crtr": "kSecAttrCreator",
         "type": "kSecAttrType",
-        "invi": "kSecAttrIsInvisible", "nega": "kSecAttrIsNegative", "sdmn": "kSecAttrSecurityDomain",
-        "path": "kSecAttrPath",
+        "invi": "kSecAttrIsInvisible", "nega": "kSecAttrIsNegative",
     ]
+
+    private func searchable(_ found: KeychainCalls.Attributes) -> [String: String] {
+        var texts: [String: String] = [:]
+        if case .server(let server) = naming { texts = server.password(found).searchable }
+        for (code, name) in Self.kept {
+            guard let value = found[code], value.isSet else { continue }
+            if let text = value.text ?? value.int.map({ "\($0)" }) {
+                texts[name] = text
+            } else {
+                texts["\(name) base64"] = value.data?.base64EncodedString()
+            }
+        }
+        return texts
+    }
 
     private var query: KeychainCalls.Attributes {
         var query: KeychainCalls.Attributes = [
@@ -170,11 +179,6 @@ struct KeychainSourceItems: SourceItems {
             return query
         }
         return query.merging(server.query) { $1 }
-    }
-
-    private func searchable(_ account: String) -> [String: String] {
-        guard case .server(let server) = naming else { return [:] }
-        return server.password(account).searchable
     }
 
     /// The texts as the library wrote them: the Keychain compares their bytes.
@@ -286,7 +290,7 @@ struct KeychainServer: Sendable {
     }
 
     /// Lockbox has schemes where the Keychain has codes of four letters.
-    func password(_ account: String) -> InternetPassword {
+    func password(_ found: KeychainCalls.Attributes) -> InternetPassword {
         let scheme = `protocol`.map { code in
             switch code {
             case "htps": "https"
@@ -297,9 +301,11 @@ struct KeychainServer: Sendable {
         let isDefault = authenticationType == "dflt"
         return InternetPassword(
             server: server,
-            account: account,
+            account: found[KeychainName.attrAccount]?.text ?? "",
             protocol: scheme,
             port: port,
+            path: found["path"]?.text,
+            securityDomain: found["sdmn"]?.text.flatMap { $0.isEmpty ? nil : $0 },
             authenticationType: isDefault ? nil : authenticationType
         )
     }

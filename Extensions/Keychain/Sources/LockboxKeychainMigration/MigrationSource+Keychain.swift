@@ -3,7 +3,8 @@ public import LockboxKeychain
 
 /// Items that other libraries stored in Apple's Keychain.
 ///
-/// The class, the label, the comment and the date of creation stay. An old item is removed only if its date of
+/// The class, the label, the comment and the date of creation stay. `kSecAttrGeneric` and other attributes for which Lockbox has no
+/// place become searchable attributes of those names. An old item is removed only if its date of
 /// modification is still the one that was read. If any of these items is locked, `migrate` throws before it writes
 /// anything. Items that need a fingerprint or a passcode to be read count as locked.
 ///

@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxStore
+
+/// What this user's programs remember of stores.
+@Suite struct StoreMemoryTests {
+    private let store: TestStore
+    private let code = RecoveryCode()
+    /// The memory of another user of the store.
+    private let other: StoreMemory
+
+    init() throws {
+        store = try TestStore()
+        other = StoreMemory(store.memory.path + "-of-another-user", of: store.directory)
+    }
+
+    private func otherProgram() -> EncryptedFileBackend { store.backend(memory: other) }
+
+    private func unlock(_ program: EncryptedFileBackend) throws {
+        try program.unlock(with: .recoveryCode(.value(code.text)))
+    }
+
+    @Test func onlyAnUnlockOfAllClassesIsRemembered() throws {
+        let key = SecretUnlock.key(.bytes([UInt8](repeating: 9, count: 32)))
+        let owner = try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .always])
+        try owner.addSlot(key, label: "")
+        let program = otherProgram()
+        _ = try program.slots
+        #expect(try program.lockbox().unarchiveObject(forKey: "k") == "old")
+        try program.lockbox().archiveObject("next", forKey: "k", accessibility: .always)
+        try program.unlock(with: key)
+        #expect(!FileManager.default.fileExists(atPath: other.path))
+        try unlock(program)
+        let keybag = try store.openedKeybag()
+        #expect(
+            other.entries == [
+                .init(
+                    store: keybag.storeID,
+                    owner: keybag.owner.key,
+                    numbers: .init(keybag),
+                    folder: store.directory
+                )
+            ]
+        )
+        #expect(try TestStore.Entry(other.path).mode == S_IFREG | 0o600)
+    }
+
+    /// Others could have written it.
+    @Test func aFileThatOthersMayWriteIsNotBelieved() throws {
+        try unlock(store.backend().setUp(passcode: nil, recovery: code))
+        #expect(store.memory.entries.count == 1)
+        chmod(store.memory.path, 0o620)
+        #expect(store.memory.entries.isEmpty)
+        try unlock(store.backend())
+        #expect(store.memory.entries.count == 1, "it is made anew")
+    }
+
+    @Test func whatIsNoEntryIsPassedOver() throws {
+        try unlock(store.backend().setUp(passcode: nil, recovery: code))
+        let (path, entries) = (store.memory.path, store.memory.entries)
+        let id = String(repeating: "0", count: 32)
+        let lines = [
+            "", "#", id, "\(id) - 1", "\(id) - -1 1", "\(id) 00 1 1", "\(id)00 - 1 1", "\(id) - 1 4294967296",
+        ]
+        let text = try String(decoding: readBytes(path), as: UTF8.self)
+        try overwrite(path, Array((lines.joined(separator: "\n") + "\n" + text).utf8))
+        #expect(store.memory.entries == entries)
+    }
+
+    /// Other users change passcode, slots and keys: each owner's key certifies the next.
+    @Test func theMemoryFollowsTheChangesOfOthers() throws {
+        let owner = try store.backend().setUp(passcode: nil, recovery: code, items: ["k": .whenUnlocked])
+        try unlock(otherProgram())
+        let first = try #require(other.entries.first)
+        for _ in 0..<KeybagOwner.maximumFormer { try owner.rotateKeys() }
+        _ = try otherProgram().slots
+        let last = try store.openedKeybag()
+        #expect(other.entries.map(\.owner) == [last.owner.key], "it moves on without an unlock")
+        try unlock(otherProgram())
+        let old = StoreMemory(store.memory.path + "-that-slept", of: store.directory)
+        old.remember(first.store, first.owner, first.numbers)
+        _ = try store.backend(memory: old).slots
+        old.forget(first.store)
+        old.remember(first.store, first.owner, first.numbers)
+        try owner.rotateKeys()
+        expectError(.authenticationFailed) { _ = try store.backend(memory: old).slots }
+        try store.backend(memory: old).acceptRestored(.recoveryCode(.value(code.text)))
+        try unlock(store.backend(memory: old))
+    }
+
+    @Test func theRemovalOfAllSlotsIsFollowedAndEndsIt() throws {
+        let owner = try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
+        try unlock(otherProgram())
+        try owner.removePasscode(includingOtherSlots: true)
+        #expect(try otherProgram().lockbox().unarchiveObject(forKey: "k") == "old")
+        #expect(other.entries.map(\.owner) == [nil])
+        try owner.setPasscode(.value("5678"), strength: .interactive)
+        try otherProgram().unlock(.value("5678"))
+        #expect(try other.entries.map(\.owner) == [store.openedKeybag().owner.key])
+    }
+
+    @Test func whoSleptThroughTheRemovalAcceptsTheNextStore() throws {
+        let owner = try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
+        try unlock(otherProgram())
+        try owner.removePasscode(includingOtherSlots: true)
+        try owner.setPasscode(.value("5678"), strength: .interactive)
+        expectError(.authenticationFailed) { try otherProgram().unlock(.value("5678")) }
+        try otherProgram().acceptRestored(.passcode(.value("5678")))
+        try otherProgram().unlock(.value("5678"))
+    }
+
+    /// A home that is not this user's, as with `sudo`, or a file in the folder's place.
+    @Test func nothingIsWrittenWhereItDoesNotBelong() throws {
+        let folder = Path.parent(of: store.directory)
+        try overwrite("\(folder)/file", [])
+        mkdir("\(folder)/open", 0o700)
+        chmod("\(folder)/open", 0o777)
+        for place in ["\(folder)/file/a", "\(folder)/open", "/proc/self/a"] {
+            let memory = StoreMemory("\(place)/known-stores", of: nil)
+            memory.remember(.random(), nil, .init(generation: 1, epoch: 1))
+            #expect(memory.entries.isEmpty && !FileManager.default.fileExists(atPath: memory.path))
+        }
+    }
+}

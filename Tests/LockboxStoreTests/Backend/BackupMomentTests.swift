@@ -1,0 +1,174 @@
+import Foundation
+import Testing
+
+@testable import Lockbox
+@testable import LockboxAge
+@_spi(Extensions) @testable import LockboxCore
+@_spi(Extensions) @testable import LockboxStore
+import LockboxTesting
+
+/// The moment that a backup is of: items are moved while it is written, and none is lost.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct BackupMomentTests: BackupFixture {
+    let source: TestStore
+    let target: TestStore
+
+    private let keys = (0..<20).map { "k\($0)" }
+
+    init() throws {
+        source = try TestStore()
+        target = try TestStore()
+    }
+
+    private func key(_ name: String, _ prefix: String = "a") throws -> ItemKey {
+        try ItemKey(prefix: prefix, key: name)
+    }
+
+    private func values() throws -> [String] {
+        let passphrase = AgeIdentity.passphrase(WipedBytes("passphrase".utf8))
+        var reader = try BackupReader(path, [passphrase], SystemCalls())
+        var values: [String] = []
+        try reader.read { values.append(String(decoding: $0.value.data, as: UTF8.self)) }
+        return values
+    }
+
+    /// Each keeps every value, under one name or another.
+    enum Change: CaseIterable { case renamed, renamedTwice, toAnotherPrefix, awayAndBack, inACircle }
+
+    private func perform(_ change: Change, _ backend: SealedBackend) throws {
+        func move(_ old: ItemKey, _ new: ItemKey) throws {
+            try backend.move(old, to: new, policy: .replace, now: now)
+        }
+        switch change {
+        case .renamed: for name in keys { try move(key(name), key("new \(name)")) }
+        case .renamedTwice:
+            for name in keys {
+                try move(key(name), key("other \(name)"))
+                try move(key("other \(name)"), key("new \(name)"))
+            }
+        case .toAnotherPrefix: for name in keys { try move(key(name), key(name, "b")) }
+        case .awayAndBack:
+            for name in keys { try move(key(name), key("new \(name)")) }
+            for name in keys { try move(key("new \(name)"), key(name)) }
+        case .inACircle:
+            // Each takes the place of the one before, which may have been read already.
+            try move(key(keys[0]), key("first"))
+            for (name, next) in zip(keys, keys.dropFirst()) { try move(key(next), key(name)) }
+            try move(key("first"), key(keys[keys.count - 1]))
+        }
+    }
+
+    @Test(arguments: Change.allCases, [true, false]) func anItemThatIsMovedMeanwhileIsInTheBackup(
+        _ change: Change,
+        isInFiles: Bool
+    ) throws {
+        let backend = isInFiles ? source.backend() : SealedBackend.inMemory()
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        var isMoved = false
+        let report = try backend.exportBackup(
+            to: path,
+            for: .passphrase(.value("passphrase"), workFactor: 10)
+        ) { progress in
+            if isMoved || progress.completed < keys.count / 2 { return }
+            isMoved = true
+            #expect(throws: Never.self) { try perform(change, backend) }
+        }
+        #expect(isMoved && report.isComplete)
+        // Each once.
+        #expect(try values().sorted() == keys.map { "of \($0)" }.sorted())
+    }
+
+    @Test func anItemThatIsMovedAllTheWhileIsInEachBackup() throws {
+        let backend = source.backend(lockTimeout: .seconds(60))
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        let (isOver, failure) = (Protected(false), Protected<(any Error)?>(nil))
+        let ended = DispatchSemaphore(value: 0)
+        try detachThread {
+            defer { ended.signal() }
+            let other = source.backend(lockTimeout: .seconds(60))
+            while !isOver.withLock({ $0 }) {
+                do { try perform(.inACircle, other) } catch { return failure.withLock { $0 = error } }
+            }
+        }
+        for _ in 0..<30 {
+            let report = try export(backend)
+            #expect(report.isComplete)
+            // While an item is moved, it has both names for a moment.
+            #expect(try Set(values()) == Set(keys.map { "of \($0)" }))
+        }
+        isOver.withLock { $0 = true }
+        ended.wait()
+        #expect(failure.withLock { $0 } == nil)
+    }
+
+    @Test func anItemThatAnotherProcessMovesIsInEachBackup() throws {
+        let backend = source.backend(lockTimeout: .seconds(60))
+        let lockbox = try Lockbox(keyPrefix: "com.example.process", backend: backend)
+        for name in keys { try lockbox.archiveObject("of \(name)", forKey: name) }
+        let mover = try TestProcess("move", source.directory, "k0", "new")
+        mover.waitForOutput()
+        for number in 0..<30 {
+            #expect(try export(backend).isComplete)
+            #expect(
+                try Set(values()) == Set(keys.map { "\"of \($0)\"" }),
+                "number \(number)"
+            )
+        }
+        #expect(mover.wait() == 0)
+    }
+    /// Without locks, writers cannot be kept out.
+    @Test func aStoreThatNeverRests() throws {
+        let backend = SealedBackend.inMemory()
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        try export(backend)
+        let before = try readBytes(path)
+        var number = 0
+        let report = try backend.exportBackup(
+            to: path,
+            for: .passphrase(.value("passphrase"), workFactor: 10)
+        ) { progress in
+            guard progress.completed == keys.count else { return }
+            number += 1
+            #expect(throws: Never.self) {
+                try backend.write(item("k0", text: "of k0 \(number)"), policy: .replace)
+            }
+        }
+        #expect(number == 10)
+        #expect(report.findings.map(\.kind) == [.changing] && report.exportedCount == keys.count)
+        #expect(try report.path == "\(path).incomplete" && readBytes(path) == before)
+    }
+
+    /// Another process's writers wait for the fourth attempt.
+    @Test func aStoreThatRestsOnlyWhileItIsLocked() throws {
+        let backend = source.backend()
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        var attempts = 0
+        let report = try backend.exportBackup(
+            to: path,
+            for: .passphrase(.value("passphrase"), workFactor: 10)
+        ) { progress in
+            guard progress.completed == keys.count else { return }
+            attempts += 1
+            #expect(throws: Never.self) {
+                try backend.write(item("k0", text: "of k0 \(attempts)"), policy: .replace)
+            }
+        }
+        #expect(attempts == 3 && report.isComplete)
+        #expect(try values().contains("of k0 3"))
+    }
+
+    @Test func removedAndAddedItems() throws {
+        let backend = source.backend()
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        var isDone = false
+        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
+            progress in
+            if isDone { return }
+            isDone = true
+            #expect(throws: Never.self) {
+                for name in keys.dropLast() { try backend.remove(key(name)) }
+                try backend.write(item("added"), policy: .addOnly)
+            }
+        }
+        #expect(try values().sorted() == ["of added", "of \(keys[keys.count - 1])"])
+    }
+}
