@@ -186,7 +186,7 @@ extension BackendConformance {
         for _ in 0..<60 {
             try subject.write(subject.item(key))
             try concurrently(2) { thread in
-                if thread == 0 { return try subject.backend.removeAll(prefix: Subject.prefix) }
+                if thread == 1 { return try subject.backend.removeAll(prefix: Subject.prefix) }
                 try? subject.backend.copy(key, to: copy, policy: .replace, now: Subject.now)
             }
             try subject.expectKeys([], after: "removeAll(prefix:) beside a copy of an item with this prefix")
