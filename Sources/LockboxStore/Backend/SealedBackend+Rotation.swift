@@ -145,7 +145,7 @@ extension SealedBackend {
             let length = min(limit, 1000)
             for start in stride(from: 0, to: items.count, by: length) {
                 let batch = items[start..<min(start + length, items.count)]
-                try resealBatch(Array(batch), &resealed, unreadable: &unreadable)
+                try resealBatch(Array(batch), with: keyring, &resealed, unreadable: &unreadable)
                 completed += batch.count
                 progress(StoreProgress(completed: completed, total: total))
             }
@@ -174,7 +174,7 @@ extension SealedBackend {
         }
         var old = none
         try add(allOf: keyring, to: &old, &unreadable)
-        try resealBatch(old.own, &resealed, unreadable: &unreadable)
+        try resealBatch(old.own, with: keyring, &resealed, unreadable: &unreadable)
         // A commit that made an item use the new keys may not be durable yet.
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
@@ -265,16 +265,17 @@ extension SealedBackend {
     /// Reseals items together, or one by one if that fails, to learn which of them cannot be read.
     private func resealBatch(
         _ items: [ItemRecord],
+        with keyring: Keyring,
         _ resealed: inout Int,
         unreadable: inout ItemsByLocation
     ) throws {
         do {
-            resealed += try resealTogether(items)
+            resealed += try resealTogether(items, with: keyring)
         } catch let error as LockboxError {
             // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
             if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { resealed += try resealTogether([item]) } catch let error as LockboxError {
+                do { resealed += try resealTogether([item], with: keyring) } catch let error as LockboxError {
                     let found = unresealed(item, error)
                     // Each of the others would be waited for as long, and a keybag that is refused is not the item's fault.
                     if error.code == .outcomeUnknown || error.location == keyStore.keybagLocation

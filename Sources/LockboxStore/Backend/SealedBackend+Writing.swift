@@ -105,9 +105,9 @@ extension SealedBackend {
     }
 
     /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
-    func resealTogether(_ records: [ItemRecord]) throws -> Int {
+    func resealTogether(_ records: [ItemRecord], with keyring: Keyring) throws -> Int {
         var resealed: Set<RecordName> = []
-        try changeItems(records, with: keyStore.currentKeyring()) { record, keyring in
+        try changeItems(records, with: keyring) { record, keyring in
             resealed.remove(record.name)
             let found = try withRecord(record, keyring, atLeast: .max) {
                 let (revision, epoch) = ($0.revision, ItemHeader.beginning(of: $0.bytes)?.epoch)
