@@ -64,24 +64,25 @@ public struct LockboxKey<Value: Codable & Sendable>: Sendable {
     }
 }
 
-// What is often tried, with what to write.
+// Calls that are often tried. The compiler refuses them with what to write, so none of the bodies runs.
 extension LockboxKey {
     /// Only an optional value needs no default.
     @available(*, unavailable, message: "Give a default: LockboxKey(name, default: value).")
     @_disfavoredOverload
-    public init(_ name: String, options: WriteOptions = WriteOptions()) { fatalError() }
+    public init(_ name: String, options: WriteOptions = WriteOptions()) { fatalError("unavailable") }
 
     /// Declare the class with the other options.
     @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
     @_disfavoredOverload
-    public init(_ name: String, default: Value, accessibility: Accessibility) { fatalError() }
+    public init(_ name: String, default: Value, accessibility: Accessibility) { fatalError("unavailable") }
 
     /// Declare the class with the other options.
     @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
     @_disfavoredOverload
-    public init(_ name: String, accessibility: Accessibility) { fatalError() }
+    public init(_ name: String, accessibility: Accessibility) { fatalError("unavailable") }
 }
 
+// The same for calls with a typed key.
 extension Lockbox {
     /// A typed key declares the class. The options of a call come first.
     @available(*, unavailable, message: "Write options: WriteOptions(accessibility: …).")
@@ -89,7 +90,7 @@ extension Lockbox {
         _ value: Value,
         forKey key: LockboxKey<Value>,
         accessibility: Accessibility
-    ) throws { fatalError() }
+    ) throws { fatalError("unavailable") }
 
     /// A typed key declares the options of its updates.
     @available(
@@ -101,7 +102,7 @@ extension Lockbox {
         _ key: LockboxKey<Value>,
         options: WriteOptions,
         _ change: (inout Value) throws -> Void
-    ) throws { fatalError() }
+    ) throws { fatalError("unavailable") }
 }
 
 extension LockboxKey: Undescribed {

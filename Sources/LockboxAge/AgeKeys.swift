@@ -12,7 +12,7 @@ package enum AgeRecipient: Sendable {
 package enum AgeIdentity: Sendable {
     case x25519(AgePrivateKey)
     case passphrase(WipedBytes, maximumWorkFactor: Int = 22)
-    /// What the others unwrap: see ``AgeDecryptor/fileKey``.
+    /// The key that the others unwrap: see ``AgeDecryptor/fileKey``.
     case fileKey(WipedBytes)
 }
 

@@ -1,4 +1,5 @@
 public import LockboxCore
+import LockboxPlatform
 
 extension SealedBackend {
     /// Creates a new device key, new unlock keys and new keys for every class, reseals every item with them, and removes
@@ -193,7 +194,10 @@ extension SealedBackend {
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             let isListed: Void? = try skippingIfUnusable(
                 namespace,
-                unreadable: { unreadable[$0.location] = $0 }
+                unreadable: { folder in
+                    if folder.error.isOfTheMoment { throw folder.error }
+                    unreadable[folder.location] = folder
+                }
             ) {
                 try forEachRecord(in: namespace, waitingForCommits: true) { record in
                     let error = try add(record, to: &old, keyring)
@@ -299,6 +303,14 @@ extension SealedBackend {
                 try items(in: namespace, waitingForCommits: true)
             }
         }
+    }
+}
+
+extension LockboxError {
+    /// Whether the system refused a call for a reason that says nothing of the file: the next call may succeed.
+    fileprivate var isOfTheMoment: Bool {
+        guard case .storageFailure(_, _, let code) = self else { return false }
+        return [ENOMEM, EMFILE, ENFILE, ESTALE, EAGAIN, EINTR].contains(code)
     }
 }
 

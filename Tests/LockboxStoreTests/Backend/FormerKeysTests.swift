@@ -12,8 +12,8 @@ import Testing
 
     init() throws { store = try TestStore() }
 
-    private func open(_ passcode: String) throws -> EncryptedFileBackend {
-        let backend = store.backend()
+    private func open(_ passcode: String, of store: TestStore? = nil) throws -> EncryptedFileBackend {
+        let backend = (store ?? self.store).backend()
         try backend.unlock(.value(passcode))
         return backend
     }
@@ -222,6 +222,35 @@ import Testing
         try owner.rotateKeys()
         expectError(.corrupt) { try open("new").value(for: own, now: nil) }
         #expect(try store.openedKeybag().epochs.count == 1, "nor does it keep keys")
+    }
+
+    /// The system lacks memory for a moment, which says nothing of an item or a folder.
+    @Test func aLackOfMemoryExcludesNothing() throws {
+        var (number, isHit) = (0, true)
+        while isHit {
+            number += 1
+            let (store, opens) = (try TestStore(), Protected<Int?>(nil))
+            try store.backend().setUp(items: ["a": .always, "k": .whenUnlocked])
+            let owner = store.backend(
+                SystemCalls { [number] call in
+                    guard call == .open || call == .readdir else { return nil }
+                    return opens.withLock { opens in
+                        opens? += 1
+                        return opens == number ? .failure(ENOMEM) : nil
+                    }
+                }
+            )
+            try owner.unlock(.value("1234"))
+            opens.withLock { $0 = 0 }
+            _ = try? owner.rotateKeys()
+            isHit = opens.withLock { $0 } ?? 0 >= number
+            let next = try open("1234", of: store)
+            #expect(try next.rotateKeys().isComplete, "call \(number)")
+            for key in ["a", "k"] {
+                #expect(try next.lockbox().unarchiveObject(forKey: key) == "old", "\(key), call \(number)")
+            }
+        }
+        #expect(number > 20)
     }
 
     // MARK: Accepting

@@ -91,6 +91,11 @@ struct AcceptRestoredCommand: Command {
         guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }
         try store.makingKeys("accept-restored") { try accept(store, $0) }
         try store.report("The restored store is accepted. Its keys are new.")
+        if try store.backend.slots.isEmpty {
+            try store.report(
+                "It has no passcode: everyone with its device key can read it. If it had one, it is not your store."
+            )
+        }
     }
 
     private func isRefused(_ store: Store) throws -> Bool {

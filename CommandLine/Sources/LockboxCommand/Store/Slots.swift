@@ -128,7 +128,7 @@ struct SlotDescription: Encodable {
         isOlderThanRevocation = slot.isOlderThanRevocation
     }
 
-    /// What is said of a slot that is older than the last revocation.
+    /// The sentence about a slot that is older than the last revocation.
     static let deception =
         "is older than the last secret that was changed or removed: who knew that one can still forge a store for it. "
         + "Replace the slot, with a new secret"

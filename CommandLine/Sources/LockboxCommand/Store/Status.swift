@@ -85,7 +85,7 @@ struct StatusCommand: Command {
             members: store.cluster?.memberDescriptions,
             prefixes: prefixes
         )
-        // What is printed is the state for all programs, and not what the secret opens.
+        // The output is the state for all programs, and not what the secret opens.
         try store.check(for: .existing)
         try store.unlockIfGiven()
         if json { try Output.json(status) } else { try print(status, state) }

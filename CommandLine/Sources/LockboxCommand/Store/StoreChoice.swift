@@ -137,7 +137,7 @@ struct StoreOptions: ParsableArguments {
     }
 }
 
-/// What a command needs of its store before it begins.
+/// The need of a command: a store that exists, one to make, or any.
 enum StoreUse {
     /// There is a store, which has a slot for the secret that was given.
     case existing
