@@ -186,18 +186,25 @@ extension SealedBackend {
             try storage.synchronize(namespace)
             return try keyStore.checkIsThere()
         }
-        // Each is removed once: what is there later is another item.
+        // Each record is removed once: what is there later is another item.
         var removed: Set<RecordID> = []
+        var lock: (any StorageLock)?
+        defer { lock?.release() }
+        _ = try removeListed(in: namespace, besides: &removed, under: &lock)
+        // What was moved meanwhile. With a lock, nothing is moved any more.
+        lock = try storage.lock(namespace)
         var conflicts = ConflictLimit()
-        while let found = try removeListed(in: namespace, besides: &removed) {
+        while let found = try removeListed(in: namespace, besides: &removed, under: &lock), lock == nil {
             try conflicts.check(found, storage)
         }
     }
 
     /// - Returns: One of the records that were found. They may have been moved meanwhile.
-    private func removeListed(in namespace: String, besides removed: inout Set<RecordID>) throws
-        -> RecordName?
-    {
+    private func removeListed(
+        in namespace: String,
+        besides removed: inout Set<RecordID>,
+        under lock: inout (any StorageLock)?
+    ) throws -> RecordName? {
         var listed: [(item: ItemRecord, revision: RecordRevision?)] = []
         let hasLocks = !storage.limits.isTransactional
         try forEachRecord(in: namespace) { item in
@@ -209,7 +216,7 @@ extension SealedBackend {
             let batch = listed[start..<min(start + length, listed.count)]
             let expected = batch.compactMap { item, revision in revision.map { (item.name, $0) } }
             let changes = batch.map { RecordChange.remove($0.item.name) }
-            switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }) {
+            switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }, lock: &lock) {
             case .committed: removed.formUnion(batch.map(\.item.id))
             case .unknown(let error): throw error
             case .conflict: break

@@ -1,10 +1,10 @@
 import LockboxCore
 import LockboxPlatform
 
-/// The memory of keybags that were seen before. An older one is refused: somebody may have put it back.
+/// The memory of keybags that were seen before. An older one is refused: an attacker may have put it back.
 extension KeyStore {
     /// Returns the error for a keybag that is older than one seen before, or that its owner has not made, as far as this process or
-    /// the user's memory knows the owner. Nil if it is neither. It has not been opened yet: nothing is believed before.
+    /// the user's memory knows the owner. Returns nil if it is neither. The keybag is not opened yet: nothing is believed before.
     func refusal(of keybag: Keybag) throws -> LockboxError? {
         if let memory, memory.entries.contains(where: { $0.store != keybag.storeID && memory.isHere($0) }) {
             return .storeReplaced(location: keybagLocation)
@@ -14,7 +14,7 @@ extension KeyStore {
                 "its generation is \(keybag.generation), but generation \(highest.generation) was seen before"
             )
         }
-        // Whoever has the device key can give retired keys a higher number.
+        // An attacker with the device key can give former keys a higher number.
         let epoch = remembered(keybag).map(\.epoch).max() ?? 0
         if epoch > keybag.epoch {
             return rolledBack(
@@ -38,8 +38,8 @@ extension KeyStore {
         highest.withLock { $0.map { $0.generation <= opened.keybag.generation } ?? true }
     }
 
-    /// Whether a keybag that a record of the kernel opens is that of the one that this process has opened last. Whoever has the device
-    /// key can forge both, unless the owner is known.
+    /// Whether a keybag that a record of the kernel opens is that of the one that this process has opened last. An attacker with the
+    /// device key can forge both, unless the owner is known.
     func isTrusted(_ opened: OpenedKeybag) -> Bool {
         guard let trusted = trusted.withLock({ $0 }), trusted.owner == nil, trusted.isOwn else { return true }
         return opened.unlockKeys[.afterFirstUnlock]?.hash == trusted.unlockKey
@@ -92,7 +92,7 @@ extension KeyStore {
         }
     }
 
-    /// Remembers what this process has written, in the counter too. Somebody may have replaced it before it is read again.
+    /// Remembers what this process has written, in the counter too. Another process may have replaced it before it is read again.
     func trust(_ written: KeybagContents, isOwn: Bool) {
         let new = StoreMemory.Numbers(generation: written.generation, epoch: written.epoch)
         note(new)
@@ -130,7 +130,7 @@ extension KeyStore {
         return StoreMemory.Numbers(generation: generation, epoch: epoch)
     }
 
-    /// The numbers that this process and another one of the user have seen, unless somebody has forged them.
+    /// The numbers that this process and another one of the user have seen, unless they are forged.
     private func remembered(_ keybag: Keybag) -> [StoreMemory.Numbers] {
         [highest.withLock { $0 }, memory?.entry(of: keybag.storeID)?.numbers].compactMap { $0 }.filter(
             \.isPlausible
