@@ -31,7 +31,7 @@ extension Lockbox {
         try update(itemKey(key), options, read: { try $0.map { try unarchive(type, $0, key: key) } }, change)
     }
 
-    /// Changes what `read` returns, and stores it with the other changes. Nil removes the item.
+    /// Changes what `read` returns, and stores it with the other changes. A result of nil removes the item.
     func update<Value: Encodable>(
         _ key: ItemKey,
         _ options: WriteOptions,
@@ -190,7 +190,7 @@ extension Lockbox {
     ///
     /// Each item is opened as a whole, and its attributes are compared as they were opened. Use this, and not
     /// `list(matching:)` followed by a read, where the attributes decide what the value is used for. While the store is locked,
-    /// somebody who has the device key can forge what a list shows.
+    /// an attacker with the device key can forge what a list shows.
     ///
     /// - Parameters:
     ///   - type: The type that was archived. Can be omitted if it can be inferred.

@@ -138,7 +138,7 @@ extension Lockbox {
         /// The value.
         public let value: Value
 
-        /// Whether an earlier refresh of this value began, and nobody knows how it ended: its process died or was stopped. A
+        /// Whether an earlier refresh of this value began, and how it ended is unknown: its process died or was stopped. A
         /// token that may be used once may have been used. Only its issuer knows.
         public let mayBeSpent: Bool
     }
@@ -146,8 +146,8 @@ extension Lockbox {
     /// How long `refreshed` waits for others, and for the store.
     public struct RefreshLimits: Sendable, Hashable {
         /// The time without a sign of life after which another caller takes over, by its own clock, which stands still while the
-        /// machine is suspended. A refresh may take longer: a thread of its process gives a sign four times in this time. Of the times
-        /// of both callers, the longer one counts.
+        /// machine is suspended. A refresh may take longer: a thread of its process gives a sign four times in this time. The
+        /// longer of both callers' times counts.
         let takeover: Duration
 
         /// The time in which to try again to store a new value, if the store is away, locked or full.

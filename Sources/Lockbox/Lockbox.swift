@@ -349,7 +349,7 @@ extension Lockbox {
         return archived
     }
 
-    /// The old value must not be replaced by one that nobody can read, such as JSON with a Decimal that is NaN.
+    /// The old value must not be replaced by one that cannot be read, such as JSON with a Decimal that is NaN.
     private func checkDecodes<Value>(_: Value.Type, _ data: Data) throws {
         if let type = Value.self as? any Decodable.Type {
             _ = try coder.decode(type, from: data)

@@ -266,7 +266,7 @@ package enum UnknownAnswers {
     /// Where an item is.
     private struct Place: @unchecked Sendable {
         // Unchecked: the object is only compared.
-        /// Nil for a backend that is a value. Weak, because another object may have its address later.
+        /// The backend, or nil if it is a value. Weak, because another object may have its address later.
         weak var backend: AnyObject?
         let isValue: Bool
         let location: String?

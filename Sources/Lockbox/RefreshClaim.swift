@@ -67,7 +67,7 @@ struct RefreshWatch {
 
     private static let all = Protected<[String: RefreshWatch]>([:])
 
-    /// - Parameter takeover: The caller's. Of both, the longer one counts.
+    /// - Parameter takeover: The caller's limit. The longer one of this and the holder's counts.
     static func isSilent(_ claim: String, for takeover: Duration) -> Bool {
         let holder = RefreshClaim(claim)
         let (id, patience) = (holder.map { "\($0.id)" } ?? claim, max(takeover, holder?.takeover ?? .zero))

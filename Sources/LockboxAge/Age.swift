@@ -21,7 +21,7 @@ package enum AgeError: Error, Equatable {
     case header(String)
     /// None of the identities opens it. Its recipients have these types.
     case noMatch(types: [String])
-    /// Somebody has changed the header.
+    /// The header was changed.
     case headerNotAuthentic
     /// The payload was changed or cut.
     case payload

@@ -32,7 +32,7 @@ extension AgeStanza {
         }
     }
 
-    /// Returns nil if it is for somebody else.
+    /// Returns nil if it is for another identity.
     func fileKey(_ identity: AgeIdentity) throws(AgeError) -> WipedBytes? {
         switch (identity, type) {
         case (.fileKey(let key), _): return key

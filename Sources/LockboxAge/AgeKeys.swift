@@ -30,7 +30,7 @@ package struct AgePublicKey: Sendable, Hashable {
         guard let (name, bytes) = Bech32.decode(text), name == "age", bytes.count == 32 else {
             throw .key("it is not a recipient of age, which begins with age1")
         }
-        // Of low order: anybody could open what is encrypted to it.
+        // Every reader could open what is encrypted to a key of low order.
         guard X25519.shared(WipedBytes(random: 32), bytes) != nil else {
             throw .key("it is no key of X25519")
         }
@@ -40,7 +40,7 @@ package struct AgePublicKey: Sendable, Hashable {
     package var text: String { Bech32.encode("age", bytes) }
 }
 
-/// A private key of X25519, as text `AGE-SECRET-KEY-1…`. It is wiped when nobody has it any more.
+/// A private key of X25519, as text `AGE-SECRET-KEY-1…`. It is wiped when its last reference is gone.
 package final class AgePrivateKey: Sendable {
     let bytes: WipedBytes
     package let publicKey: AgePublicKey

@@ -1,6 +1,6 @@
 import Clibsodium
 
-/// Secret bytes in ordinary memory, which is wiped when nobody has them any more. Creating them cannot fail, unlike libsodium's
+/// Secret bytes in ordinary memory, which is wiped when their last reference is gone. Creating them cannot fail, unlike libsodium's
 /// guarded memory, which is scarce.
 package final class WipedBytes: @unchecked Sendable {  // the memory is written in init only
     private let memory: UnsafeMutableRawBufferPointer

@@ -89,7 +89,7 @@ extension ConformanceSubject {
     }
 
     /// - Parameters:
-    ///   - subscribe: Begins a subscription that calls a closure for each report. Nil if the subject cannot tell.
+    ///   - subscribe: Begins a subscription that calls a closure for each report. Returns nil if the subject cannot tell.
     ///   - change: Makes a change that is reported.
     func checkEndFromWithin(
         _ subscribe: (_ report: @escaping @Sendable () -> Void) throws -> (@Sendable () -> Void)?,

@@ -122,7 +122,7 @@ extension StorageConformance {
         }
     }
 
-    /// Takes the lock of the namespace. Nil if there are no locks.
+    /// Takes the lock of the namespace. Returns nil if there are no locks.
     private static func lock(_ subject: StorageSubject) throws -> (
         storage: any RecordStorage, lock: any StorageLock
     )? {

@@ -30,8 +30,8 @@ enum Keys {
         return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
     }
 
-    /// Only words that the shell does not interpret. A key may contain anything, and may come from someone
-    /// else.
+    /// Only words that the shell does not interpret. A key may contain anything, and another user may
+    /// have chosen it.
     private static func candidates(_ all: Set<String>, _ prefix: String) -> [String] {
         let words = all.filter { $0.hasPrefix(prefix) && $0.onOneLine == $0 }.sorted()
         switch try? Environment["SAP_SHELL"] {

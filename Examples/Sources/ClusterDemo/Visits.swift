@@ -41,7 +41,7 @@ actor Visits {
         }
     }
 
-    /// Asks until an instance answers. Nil if the user is logged out, or nobody answers any more.
+    /// Asks until an instance answers. Returns nil if the user is logged out, or no instance answers any more.
     private func ask(_ user: String, first: Int, until end: ContinuousClock.Instant) async -> Int? {
         let clock = ContinuousClock()
         let start = clock.now

@@ -2,8 +2,8 @@ import Foundation
 import Lockbox
 import Synchronization
 
-/// A backend as anybody can write one, with what Lockbox makes public: all items are in one JSON file, which is not encrypted, and
-/// which one process may use at a time.
+/// A backend that uses only what Lockbox makes public: all items are in one JSON file, which is not encrypted, and which one
+/// process may use at a time.
 final class JSONFileBackend: LockboxBackend {
     private let url: URL
     private let lock = Mutex(())

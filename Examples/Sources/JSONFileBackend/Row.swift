@@ -29,7 +29,7 @@ struct Row: Codable, Equatable {
         }
     }
 
-    /// Nil if it has expired.
+    /// Returns nil if the item has expired.
     func item(_ key: ItemKey, at now: Date?) throws -> StoredItem? {
         let attributes = try attributes(key)
         if attributes.isExpired(at: now) { return nil }

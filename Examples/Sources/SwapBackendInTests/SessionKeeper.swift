@@ -12,7 +12,7 @@ struct SessionKeeper {
     /// The app's action at its start.
     enum Start: Equatable {
         case signedIn(Session)
-        /// Nobody was signed in: show the sign-in form.
+        /// No user was signed in: show the sign-in form.
         case signedOut
         /// Ask for the passcode and try again. The user stays signed in.
         case locked

@@ -133,7 +133,7 @@ private func transmit(_ socket: CInt, message first: String, _ fields: [String],
     return true
 }
 
-/// Nil if the connection ends before the message does, or if that is longer than 64 KiB.
+/// Returns nil if the connection ends before the message does, or the message is longer than 64 KiB.
 private func receive(_ socket: CInt) -> Message? {
     var bytes = Data()
     var buffer = [UInt8](repeating: 0, count: 4096)

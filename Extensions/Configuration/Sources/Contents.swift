@@ -81,7 +81,7 @@
         case item(StoredItem)
         case failure(any Error)
 
-        /// Reads from the store. Nil if there is no such item.
+        /// Reads from the store. Returns nil if there is no such item.
         init?(_ name: String, _ lockbox: Lockbox) {
             do {
                 let item = try lockbox.backend.item(

@@ -241,7 +241,7 @@
             return name
         }
 
-        /// Nil if the backend does not report changes.
+        /// Returns nil if the backend does not report changes.
         private func changes() async throws -> AsyncThrowingStream<LockboxChange, any Error>? {
             do { return try await lockbox.async { try $0.changes() } } catch LockboxError.notSupported {
                 return nil

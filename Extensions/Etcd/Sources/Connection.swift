@@ -183,7 +183,7 @@
             )
         }
 
-        /// Of an answer that is an error.
+        /// Creates the error that an answer reports.
         init(_ response: Connection.Response, from endpoint: String) {
             let isShort = response.body.count <= Self.maximumLength
             let answer = isShort ? try? JSONReader.read(ErrorAnswer.self, response.body) : nil

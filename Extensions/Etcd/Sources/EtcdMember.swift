@@ -42,7 +42,7 @@
                 do { return .success(try gateway.member(endpoint)) } catch let failure as GatewayError {
                     return .failure(failure.error)
                 } catch {
-                    // Of the source of the password. It may quote it, so only its type is shown.
+                    // The source of the password failed. Its error may quote the password, so only the error's type is shown.
                     let reason = "the source of the password failed with \(type(of: error))"
                     return .failure(.notReachable(endpoint: endpoint, reason: reason))
                 }
@@ -135,7 +135,7 @@
 
         func apply(to handle: UnsafeMutableRawPointer) {
             curl_set_text(handle, CURLOPT_PROTOCOLS_STR, isEncrypted ? "https" : "http")
-            // Of another type with each version of libcurl.
+            // The constant's type differs between versions of libcurl.
             curl_set_number(handle, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
             // In every case: an option that libcurl does not know must not turn verification off.
             curl_set_number(handle, CURLOPT_SSL_VERIFYPEER, isEncrypted && !verifiesServer ? 0 : 1)

@@ -170,7 +170,7 @@
             try reading { try gateway.call("/v3/kv/range", request, until: $0).answer }
         }
 
-        /// - Parameter revision: The revision to read at. Nil for the current one, which it is afterwards.
+        /// - Parameter revision: The revision to read at, or nil for the current one, which it is afterwards.
         private func ranges(
             _ keys: ArraySlice<Data>,
             _ revision: inout UInt64?,
@@ -226,7 +226,7 @@
     final class KnownRecords: Sendable {
         private let records = Guarded<[(revision: RecordRevision, value: Data)]>([])
 
-        /// Of each of them. They are sent with each commit, so longer ones are left to their revision.
+        /// The longest value that is kept. Values are sent with each commit, so longer ones are left to their revision.
         private static let maximumLength = 16_384
         /// One thread may have read a newer one than another thread expects.
         private static let maximum = 8

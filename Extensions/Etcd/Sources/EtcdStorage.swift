@@ -217,7 +217,7 @@
                     let _: Done = try gateway.call("/v3/kv/compaction", request, until: deadline)
                         .answer
                 } catch let failure as GatewayError where failure.isCompacted {
-                    return  // somebody was faster
+                    return  // another process was faster
                 }
             } catch let failure as GatewayError { throw failure.error }
         }
@@ -328,7 +328,7 @@
                 if result.isRepeated { fence.doubt(mark) } else { fence.giveBack(mark) }
                 return .conflict
             }
-            // The mark's lease has ended, or somebody has removed it.
+            // The mark's lease has ended, or another client has removed it.
             if !result.isRepeated { return nil }
             let reason = "etcd did not answer in time, and what it has recorded of the change is gone"
             return .unknown(LockboxError.outcomeUnknown(record: location(of: changes), reason: reason))

@@ -19,7 +19,7 @@
             /// The endpoint that answered last.
             var preferred = 0
             var token: String?
-            /// Nil before the first answer.
+            /// The cluster's history, or nil before the first answer.
             var history: History?
         }
 
@@ -50,7 +50,7 @@
 
         var deadline: ContinuousClock.Instant { .now + timeLimit }
 
-        /// The cluster that answers. Nil before the first answer.
+        /// The cluster that answers, or nil before the first answer.
         var cluster: UInt64? { withState { $0.history?.cluster } }
 
         /// An answer, and whether the request may have been received more than once.
@@ -80,7 +80,7 @@
                     do {
                         let attempt: Reply<A> = try attempt(path, request, body, to: used, until: deadline)
                         if !areMost() { return (attempt.answer, attempt.isRepeated || isInDoubt) }
-                        // Then it is this member that nobody else agrees with.
+                        // Then it is this member that contradicts the others.
                         isInDoubt = true
                         leave(used)
                     } catch let failure as GatewayError {

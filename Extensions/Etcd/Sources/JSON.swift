@@ -55,7 +55,7 @@
             return elements
         }
 
-        /// Of base64.
+        /// Decodes base64.
         mutating func data() throws -> Data {
             guard let data = Data(base64Encoded: Data(try string().bytes)) else { throw Malformed() }
             return data
@@ -213,7 +213,7 @@
         ]
     }
 
-    /// Writes the objects of requests: bytes in base64, 64-bit integers as texts. Nil is left out.
+    /// Writes the objects of requests: bytes in base64, 64-bit integers as texts. Leaves out nil.
     ///
     /// Reads and writes take a tenth less time than with `JSONEncoder` and `JSONDecoder`, whose code is no longer in the
     /// processor's caches when an answer arrives.

@@ -44,8 +44,8 @@
         }
     }
 
-    // The messages of etcd's v3 API, with the names that its gateway has for their parts. Of what it sends, whatever is zero,
-    // false or empty is left out.
+    // The messages of etcd's v3 API, with the names that its gateway has for their parts. The gateway leaves out
+    // what is zero, false or empty.
 
     /// The beginning of every answer: which cluster gave it, and when in that cluster's history.
     struct Header: Message {
@@ -402,7 +402,7 @@
     struct WatchMessage: Message {
         private var result: Result?
 
-        /// Nil for an error, after which nothing follows.
+        /// Whether it is an error, after which nothing follows.
         var isError: Bool { result == nil }
         var isCanceled: Bool { result?.isCanceled ?? false }
         /// Whether it says that the member watches now.

@@ -13,7 +13,7 @@
         private let folder: String
         private let report: Report
         private let canceled = Guarded(false)
-        /// Of libcurl; it ends the wait for the next message.
+        /// libcurl's handle, which ends the wait for the next message.
         private let multi: Multi
 
         /// After which a member is asked whether it is there.

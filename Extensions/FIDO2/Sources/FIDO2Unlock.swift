@@ -57,7 +57,7 @@
         ///
         /// - Parameter salt: 32 random bytes of the new slot.
         /// - Returns: The secret, 32 bytes, and the parameters: 4 bytes and the credential's number, usually 64 to 128.
-        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if there is no key, or nobody touches it;
+        /// - Throws: ``LockboxError/notReachable(endpoint:reason:)`` if there is no key, or the user does not touch it;
         ///   ``LockboxError/notSupported(operation:)`` if it has no `hmac-secret`; ``LockboxError/wrongPasscode``;
         ///   ``LockboxError/accessDenied(endpoint:reason:)`` if the PIN is blocked, or this user may not use the device;
         ///   ``LockboxError/invalidPasscode(reason:)`` if the key needs a PIN and there is none, or the reverse, and any

@@ -149,7 +149,7 @@
             self.key = key
         }
 
-        /// Of Curve25519: RFC 8410 puts octets into the octets.
+        /// The key of Curve25519: RFC 8410 puts octets into the octets.
         func octets() throws -> [UInt8] { try Array(ASN1OctetString(derEncoded: key).bytes) }
 
         private struct Incomplete: Error {}

@@ -9,7 +9,7 @@ struct FileItems: SourceItems {
 
     private let format: SourceFile.Format
     private let read: Read
-    /// Nil if there is no file.
+    /// The file, or nil if there is none.
     private let file: SourceFile?
 
     init(path: String, format: SourceFile.Format) throws {

@@ -186,8 +186,8 @@ enum NumberText {
     }
 
     /// Returns a whole number as Apple's reader of XML property lists accepts it: an optional sign and decimal
-    /// digits, or `0x` and hexadecimal digits. Spaces may precede the sign and the digits. Nil if it does not fit
-    /// into 64 bits.
+    /// digits, or `0x` and hexadecimal digits. Spaces may precede the sign and the digits. Returns nil if it does not
+    /// fit into 64 bits.
     static func propertyListInteger(_ text: String) -> PropertyValue? {
         var rest = text.utf8.drop(while: \.isWhitespace)
         let isNegative = rest.first == UInt8(ascii: "-")

@@ -7,7 +7,7 @@ struct PropertyDecoder: Decoder {
     let depth: Int
     /// Whether keys are decoded for a dictionary with `Int` keys.
     var hasIntegerKeys = false
-    /// Nil while the value has not been decoded.
+    /// The parts that were read, or nil while the value has not been decoded.
     var readParts: ReadParts?
 
     var userInfo: [CodingUserInfoKey: Any] { [:] }

@@ -53,7 +53,7 @@ struct EnvironmentText {
             text.comment = nil
             do {
                 guard let (name, value) = try text.line() else { continue }
-                // A comment after a value stays, as somebody may have meant it to be part of that.
+                // A comment after a value stays, because the user may have meant it to be part of that.
                 let range = start.position..<(text.comment ?? text.cursor.position)
                 entries.append(SourceFile.Entry(name: name, value: .success(value), range: range))
             } catch {

@@ -97,7 +97,7 @@
                 throw LockboxError.accessDenied(
                     endpoint: endpoint,
                     reason:
-                        "the TPM's lockout authorization is set. Whoever has it can reset the lockout with "
+                        "the TPM's lockout authorization is set. Its owner can reset the lockout with "
                         + "tpm2_dictionarylockout --clear-lockout"
                 )
             }

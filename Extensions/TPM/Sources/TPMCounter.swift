@@ -10,7 +10,7 @@
     /// the TPM was cleared. So a lower value never comes back.
     ///
     /// Anyone who can use the TPM can read and increment the counter; its owner can remove it. Its value is not secret, and the
-    /// connection to the TPM is neither encrypted nor authenticated. It does not protect from somebody who can change data on
+    /// connection to the TPM is neither encrypted nor authenticated. It does not protect from an attacker who can change data on
     /// the bus.
     ///
     /// Each increment writes to the TPM's flash memory, which endures about 100,000 writes: increment once per change of the
@@ -38,7 +38,7 @@
         /// Reads the counter.
         ///
         /// - Returns: The value, or `nil` if the TPM has no such counter, or it was never incremented. If there was one
-        ///   before, the TPM was cleared or replaced, or somebody has removed the counter: do not take `nil` for the first
+        ///   before, the TPM was cleared or replaced, or the counter was removed: do not take `nil` for the first
         ///   use.
         /// - Throws: ``LockboxError/notReachable(endpoint:reason:)``, ``LockboxError/accessDenied(endpoint:reason:)``;
         ///   ``LockboxError/invalidKey(reason:)`` if something else is at the index.

@@ -144,7 +144,7 @@
         /// Returns the name of a key that tpm2-tss encrypts to, computed from the key itself.
         ///
         /// tpm2-tss takes the name of a kept key from the TPM's answer, and does not check that it is the hash of the public
-        /// area in the same answer. Somebody on the bus could send the right name with a key of his own, and decrypt the
+        /// area in the same answer. An attacker on the bus could send the right name with a key of their own, and decrypt the
         /// session.
         func verifiedName(of key: ESYS_TR) throws(LockboxError) -> [UInt8] {
             var (bytes, count) = (UnsafeMutablePointer<UInt8>?.none, 0)
@@ -162,7 +162,7 @@
             guard name.bytes == sha256 + Sodium.sha256(area) else {
                 throw failure(
                     "the name of the storage root key does not belong to the key. "
-                        + "Somebody may have changed what the TPM has sent"
+                        + "An attacker may have changed what the TPM has sent"
                 )
             }
             return name.bytes

@@ -106,7 +106,7 @@ package struct MigrationRecord: ReservedRecord {
         "the record of the migration \(String(reflecting: key.key))"
     }
 
-    /// - Parameter machine: A hash of the machine whose old items it is about. Nil in a store that is on one machine, or if
+    /// - Parameter machine: A hash of the machine whose old items it is about, or nil if the store is on one machine, or
     ///   the old items are where all machines have them.
     package static func key(ofMigration name: String, prefix: String, machine: String? = nil) throws
         -> ItemKey

@@ -6,7 +6,7 @@ import LockboxStore
 struct MigrationRun {
     let migration: Migration
     let lockbox: Lockbox
-    /// The key of the migration's record. Nil if nothing is remembered.
+    /// The key of the migration's record, or nil if nothing is remembered.
     private let marker: ItemKey?
     let now: Date
 
@@ -132,7 +132,7 @@ struct MigrationRun {
             case .move(_, _, true) where migration.keepsOldItems: return outcome(of: step)
             case .move(let old, let new, _):
                 if isDurable.contains(new.key) {
-                    // Somebody may have replaced it since the batch.
+                    // Another program may have replaced it since the batch.
                     let current = try lockbox.backend.item(for: new.key, now: nil)?.value
                     return current == new.value ? .migrated : .refused(.destinationExists)
                 }
@@ -156,12 +156,12 @@ struct MigrationRun {
             where error.code == .passcodeNotSet || error.code == .requirementNotMet
             || error.code == .keychainFailure && error._code == -25299  // errSecDuplicateItem
         {
-            // Of the new item's class, or another program has an item in its place.
+            // The store refuses the new item's class, or another program has an item in its place.
             return .refused(.notStorable(reason: error.description))
         }
     }
 
-    /// An equal item is written again: whoever wrote it may have been killed before it was durable.
+    /// An equal item is written again: its writer may have been killed before it was durable.
     private func write(_ new: StoredItem, isMoved: Bool) throws {
         // By a moved item's own date, an expired one in its place may not be expired.
         if try isMoved || lockbox.backend.item(for: new.key, now: now) == new {
@@ -267,14 +267,14 @@ extension MigrationRun {
         }
     }
 
-    /// Nil if there is nothing to do. Costs less than to read the item.
+    /// Returns nil if there is nothing to do. Costs less than to read the item.
     private func known(_ item: Migration.Item, _ done: Set<String>, _ source: any SourceItems) -> Known? {
         guard done.contains(item.key) else { return .open }
         if !looksAgain { return nil }
         do { return try source.holds(item.key) ? .back : nil } catch { return .unknown(error) }
     }
 
-    /// Nil if an earlier run has done it and there is nothing left to do.
+    /// Returns nil if an earlier run has done it and there is nothing left to do.
     private func step(
         _ item: Migration.Item,
         _ known: Known,
@@ -293,7 +293,8 @@ extension MigrationRun {
         }
     }
 
-    /// - Parameter identity: Nil in a dry run, which takes an equal item under the same key for the same item.
+    /// - Parameter identity: The store's identity, or nil in a dry run, which takes an equal item under the same key for the
+    ///   same item.
     private func step(
         _ item: Migration.Item,
         _ source: any SourceItems,

@@ -13,7 +13,7 @@ public struct MigrationSource: Sendable {
     let isShared: Bool
     /// Whether migrated items are removed. Otherwise the app does that, and finding one again means nothing.
     let removesItems: Bool
-    /// The prefix of the items' keys. Nil if the source is not a backend, so that its keys may be any strings.
+    /// The prefix of the items' keys, or nil if the source is not a backend, so that its keys may be any strings.
     let keyPrefix: (@Sendable (Lockbox) -> String)?
 
     init(

@@ -16,7 +16,7 @@ public enum LockboxChange: Sendable, Hashable {
     case everything
 }
 
-/// Whom to notify of changes that are made in this process.
+/// The subscribers to changes that are made in this process.
 package final class Subscribers<Subject: Hashable & Sendable, Notice: Sendable>: Sendable {
     private struct State {
         var next = 0

@@ -26,8 +26,8 @@ extension LockboxBackend {
         }
     }
 
-    /// Stores an item with all its attributes. Of an existing item, only the
-    /// ``ItemAttributes/created`` date stays.
+    /// Stores an item with all its attributes. An existing item keeps only its
+    /// ``ItemAttributes/created`` date.
     ///
     /// - Parameters:
     ///   - item: The key, value and attributes. ``ItemAttributes/modified`` is the date of the write.

@@ -286,7 +286,7 @@ public protocol LockboxBackend: Sendable {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func location(of key: ItemKey) throws -> String?
 
-    /// Begins to report changes of the items with a prefix, whoever makes them.
+    /// Begins to report changes of the items with a prefix, by any writer.
     ///
     /// Every write or removal of an item after this call has returned is reported at least once, as soon as it can be read, even
     /// if it stores an equal item. Changes of one item may be merged. Expiry is no change. A report that has begun may still

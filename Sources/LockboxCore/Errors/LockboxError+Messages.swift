@@ -140,12 +140,12 @@ extension LockboxError {
             }
         case .rolledBack(let record, let reason):  // errSecVerifyFailed
             Row(.rolledBack, -67808, [record, reason], at: record) {
-                "\(record) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
+                "\(record) does not match what was seen before: \(reason). An attacker may have put back an old copy. "
                     + "If you restored it yourself, call acceptRestored. Nothing was changed."
             }
         case .requirementNotMet(let record, let reason):  // errSecVerifyFailed
             Row(.requirementNotMet, -67808, [record, reason], at: record) {
-                "\(record) is refused: \(reason). Somebody may have replaced it. Check the store, or change what the program "
+                "\(record) is refused: \(reason). An attacker may have replaced it. Check the store, or change what the program "
                     + "requires. Nothing was changed."
             }
         case .notABackup(let path):  // errSecUnknownFormat

@@ -101,8 +101,8 @@ public enum LockboxError: Error {
     /// A record is malformed: cut short, too long, or not a record at all.
     case corrupt(record: String, reason: String)
 
-    /// A record is well-formed, but its bytes were changed, or it belongs to another key, prefix or store. Of the keybag: its
-    /// owner, whom this program or this user knows, has not made it.
+    /// A record is well-formed, but its bytes were changed, or it belongs to another key, prefix or store. Or it is a keybag that
+    /// its owner, whom this program or this user knows, has not made.
     case authenticationFailed(record: String)
 
     /// A newer version of Lockbox wrote the record, or it uses another cipher suite. `version` is the number of the
@@ -113,7 +113,7 @@ public enum LockboxError: Error {
     /// attacker or a restored copy has brought back an old state of the store.
     case rolledBack(record: String, reason: String)
 
-    /// The store or the item is not what this program requires, such as a store without a passcode. Somebody may have
+    /// The store or the item is not what this program requires, such as a store without a passcode. An attacker may have
     /// replaced it.
     case requirementNotMet(record: String, reason: String)
 
@@ -164,11 +164,11 @@ public enum LockboxError: Error {
     /// The backend or its server denied access to this program or user. Nothing changed.
     case accessDenied(endpoint: String, reason: String)
 
-    /// The user dismissed the prompt that the backend showed. Of a batch, a move or a migration, earlier changes were made;
+    /// The user dismissed the prompt that the backend showed. In a batch, a move or a migration, earlier changes were made;
     /// nothing else changed.
     case userCanceled
 
-    /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. Of a batch, a move or a
+    /// A call of Apple's Keychain failed with the result code `status`, for which no other case fits. In a batch, a move or a
     /// migration, earlier changes were made; nothing else changed.
     case keychainFailure(operation: String, status: Int32, reason: String)
 

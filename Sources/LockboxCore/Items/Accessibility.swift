@@ -54,11 +54,11 @@ extension Accessibility {
 
 /// Records who chose the class. Never makes two items unequal.
 ///
-/// Whoever has only the device key can replace an item by one of a lower class. So a write that keeps the class of what is
-/// there needs proof that somebody chose it who could unlock the store.
+/// An attacker with only the device key can replace an item by one of a lower class. So a write that keeps the class of what
+/// is there needs proof that a writer that could unlock the store chose it.
 package struct ClassOrigin: Hashable, Sendable {
     package enum Proof: Sendable {
-        /// Somebody who could unlock the store chose it.
+        /// A writer that could unlock the store chose it.
         case unlocked
         /// The store has no slot, so the device key opens everything. No proof for a store with slots.
         case unprotected

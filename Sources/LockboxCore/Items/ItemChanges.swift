@@ -202,7 +202,7 @@ public struct ItemChanges: Sendable, Hashable {
             throw .invalidAttribute(
                 name: "accessibility",
                 reason:
-                    "nobody who could unlock the store chose the item's class, \(old.accessibility); name the class"
+                    "no writer that could unlock the store chose the item's class, \(old.accessibility); name the class"
             )
         }
     }

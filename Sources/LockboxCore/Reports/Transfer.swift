@@ -97,7 +97,7 @@ struct Transfer {
             let (read, batch, isDurable) = readAndPut(keys[completed...], &isAnotherStore)
             for (key, item) in read {
                 do {
-                    // Nil if the item was removed after it was listed.
+                    // The item is nil if it was removed after it was listed.
                     if let item = try item.get() {
                         let isFound = try !removing && !batch.contains(key) && isThere(item)
                         if isFound { found.insert(key) }
@@ -125,7 +125,7 @@ struct Transfer {
         try destination.item(for: item.key, now: now) == item
     }
 
-    /// Whoever wrote the items that were there already may have been killed before they were durable.
+    /// The writer of an item that was there already may have been killed before the item was durable.
     private func synchronize(_ found: Set<ItemKey>, _ report: inout TransferReport) {
         var failed: [ItemKey: any Error] = [:]
         for prefix in Set(found.map(\.prefix)).sorted() {
@@ -266,7 +266,7 @@ struct Transfer {
 }
 
 extension Error {
-    /// Whether nobody answers. Then each call waits for the whole time limit.
+    /// Whether the backend does not answer. Then each call waits for the whole time limit.
     fileprivate var isOutage: Bool { (self as? LockboxError)?.code == .notReachable }
 }
 

@@ -29,7 +29,7 @@ extension Sequence<UInt8> {
 }
 
 extension Data {
-    /// Nil unless these are two digits for each byte.
+    /// Returns nil unless these are two digits for each byte.
     @_spi(Extensions)
     public init?(hexadecimal text: String) {
         guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ UInt8(ascii: "0") <= $0 }) else {
@@ -80,7 +80,7 @@ package final class Lock: @unchecked Sendable {
 /// Not `Synchronization.Mutex`, because ThreadSanitizer on Linux does not recognize it and would report races
 /// in every app that uses Lockbox.
 package final class Protected<Value: Sendable>: @unchecked Sendable {
-    // Unchecked, also for exclusive access: the value is accessed only while the lock is held, which nobody can take twice.
+    // Unchecked, also for exclusive access: the value is accessed only while the lock is held, which no thread can take twice.
     private let lock = Lock()
     @exclusivity(unchecked) private var value: Value
 

@@ -62,7 +62,7 @@ final class BlockingThreads: Sendable {
     private struct State {
         var waiting: [Work] = []
         var threads = 0
-        /// Of these, the ones that wait for a signal which has not been given.
+        /// The threads that wait for a signal which has not been given.
         var idle = 0
         /// Whether a thread has been woken or started, and has not looked for work yet.
         var isComing = false

@@ -50,7 +50,7 @@ extension SealedBackend {
         }
         if ItemKey.isReserved(prefix: item.key.prefix) {
             throw LockboxError.invalidKey(
-                reason: "the record is one of Lockbox's own, which nobody accepts; remove it"
+                reason: "the record is one of Lockbox's own, which cannot be accepted; remove it"
             )
         }
         guard namespace(of: item.key.prefix, keyring) == record.name.namespace else {

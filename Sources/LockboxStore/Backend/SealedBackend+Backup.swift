@@ -20,7 +20,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - path: The file to write. An existing file must be a backup or empty. `-` is standard output, which gets the backup when
     ///     it is complete; until then it is in the folder for temporary files.
-    ///   - recipients: Who can decrypt it.
+    ///   - recipients: Those who can decrypt it.
     ///   - prefix: The key prefix whose items are exported. If `nil`, all items are.
     ///   - allowsEmpty: Whether a backup may have no item, which otherwise is an error.
     ///   - progress: Called after each item, anew in each attempt that does not keep others waiting.
@@ -210,7 +210,7 @@ struct RecordStates: Equatable {
     private var count = 0
     private var sum = SIMD4<UInt64>()
 
-    /// - Parameter revision: Nil for a record that cannot be read.
+    /// - Parameter revision: The record's revision, or nil if it cannot be read.
     mutating func add(_ record: RecordName, _ revision: RecordRevision?) {
         let numbers = withUnsafeBytes(of: (revision ?? .absent).numbers, Array.init)
         var hash = SIMD4<UInt64>()
@@ -234,7 +234,7 @@ extension StoreFinding {
 
 /// Those who can decrypt a backup.
 public enum BackupRecipients: Sendable {
-    /// Whoever knows the passphrase: 1 to 1,024 bytes. Whoever has the file can keep guessing it.
+    /// Readers who know the passphrase: 1 to 1,024 bytes. An attacker with the file can keep guessing it.
     ///
     /// A guess, and the export too, costs scrypt with N = 2^workFactor, r = 8, p = 1, in 2^workFactor KiB of memory: 1 to 22, which
     /// is the most that age accepts. Its own default is 18.

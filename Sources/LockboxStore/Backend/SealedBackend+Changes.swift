@@ -80,7 +80,7 @@ private final class KnownNames: Sendable {
         }
     }
 
-    /// Returns nil if the item was made and removed since the last look, so that nobody can have read it.
+    /// Returns nil if the item was made and removed since the last look, so that no process can have read it.
     private func change(of id: RecordID) -> LockboxChange? {
         let found = recordState(of: id)
         return state.withLock { state in

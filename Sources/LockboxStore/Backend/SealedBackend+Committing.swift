@@ -146,7 +146,7 @@ extension SealedBackend {
         return .replace(old.revision, with: StoredItem(key: key, value: value, checked: attributes))
     }
 
-    /// Of an item that can be read.
+    /// Decides the removal of an item that can be read.
     func decideRemoval(_ record: ItemRecord, _ keyring: Keyring, at now: Date) throws
         -> ItemEdit.Change
     {
@@ -313,7 +313,7 @@ struct ItemEdit {
 struct ItemRecord: Sendable {
     let name: RecordName
     let id: RecordID
-    /// The record, if it was read together with others. Nil if it has to be read.
+    /// The record, if it was read together with others, or nil if it has to be read.
     var contents: KnownContents?
     /// Whether a commit that expects the present keybag follows.
     var isDecided = false

@@ -16,7 +16,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - path: The backup file. `-` is standard input.
-    ///   - secret: Decrypts it. Anybody who knows a public key can make a backup for it: know where the file comes from.
+    ///   - secret: Decrypts it. An attacker who knows a public key can make a backup for it: know where the file comes from.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
     ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read. No class is
     ///     lowered: an item that is replaced, also a damaged or expired one, keeps a class that is better protected than the
@@ -71,7 +71,7 @@ extension SealedBackend {
             }
         }
         if !batch.isEmpty { try importBatch() }
-        // Whoever wrote these items may have been killed before they were durable.
+        // The writer of these items may have been killed before they were durable.
         if !isDryRun { try state.unchanged.sorted().forEach(storage.synchronize) }
         return state.report
     }
@@ -97,7 +97,7 @@ extension SealedBackend {
         case same
         /// A different item.
         case other
-        /// Bytes that nobody can read any more.
+        /// Bytes that no program can read any more.
         case damaged
         /// Something that this program cannot read, and that may be whole.
         case unreadable(LockboxError)
@@ -127,7 +127,7 @@ extension SealedBackend {
     private struct Place {
         let state: InStore
         let revision: RecordRevision
-        /// The item to write. Anybody who knows a public key can make a backup, so it lowers no class.
+        /// The item to write. An attacker who knows a public key can make a backup, so it lowers no class.
         let item: StoredItem
     }
 
@@ -146,7 +146,7 @@ extension SealedBackend {
         throws -> Place
     {
         let old = try existingItem(record, keyring, at: nil)
-        // If it was set aside, and nobody has written since, its class was found before.
+        // If it was set aside, and not written since, its class was found before.
         let aside = state.unreadable[record.name]
         let header = old.damage.flatMap { _ in classInHeader(ofFile: storage.location(of: record.name)) }
         let item = try new.raised(to: old.attributes?.accessibility ?? header ?? aside)

@@ -146,7 +146,7 @@ extension SealedBackend {
             case .absent: break
             case .damaged(let revision): expected[record] = revision
             case .unread where lock == nil:
-                // It has no revision to expect. So nobody else may commit between this read and the removal.
+                // It has no revision to expect. So no other writer may commit between this read and the removal.
                 lock = try storage.lock(record.namespace)
                 if lock != nil { continue }
             case .unread: break
@@ -164,7 +164,7 @@ extension SealedBackend {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func quarantine(record: String) throws -> String {
         let record = try recordName(record)
-        // Nobody else commits between the check and the quarantine.
+        // No other writer commits between the check and the quarantine.
         let lock = try storage.lock(record.namespace)
         defer { lock?.release() }
         if case .readable = try repairState(of: record) {

@@ -6,8 +6,8 @@ extension SealedBackend {
     /// the old keys. Use it when the device key, or a passcode that you have changed since, may have leaked.
     ///
     /// Copies of the keybag and the device key made before the call cannot open items written after it. Once resealing is
-    /// complete, they cannot open any item in the store. The passcode and the other slots stay. Whoever has both an old copy
-    /// of the files and its keys can still read what was in it, so replace those secrets themselves too.
+    /// complete, they cannot open any item in the store. The passcode and the other slots stay. An attacker with both an old
+    /// copy of the files and its keys can still read what was in it, so replace those secrets themselves too.
     ///
     /// If another process begins a rotation meanwhile, the call completes that one too, because it may have been killed.
     ///
@@ -160,7 +160,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - resealed: Counts Lockbox's own records, which are resealed in any case: former keys open none of them.
     ///   - unreadable: Receives what does not open from now on.
-    /// - Returns: What was found. Nil if another process has begun or closed an epoch since.
+    /// - Returns: What was found, or nil if another process has begun or closed an epoch since.
     private func closeOlderEpochs(
         than epoch: UInt32,
         _ none: OldItems,
@@ -365,8 +365,8 @@ public struct RotationReport: StoreReport, Equatable {
     /// Why items were left for later, or `nil` if none were.
     public var postponement: Postponement?
 
-    /// Whether the store has a new device key. False if the key is kept elsewhere and no new one was given. Then whoever has
-    /// the old key can still read names, attributes and the `always` classes.
+    /// Whether the store has a new device key. False if the key is kept elsewhere and no new one was given. Then the
+    /// old key still opens names, attributes and the `always` classes.
     public var hasNewDeviceKey = false
 
     /// Whether items were left for later, for whatever reason.

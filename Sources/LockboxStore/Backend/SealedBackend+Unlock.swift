@@ -128,7 +128,7 @@ extension SealedBackend {
     ///
     /// - Parameters:
     ///   - old: The source of the current passcode, which is checked. If `nil`, an unlocked store is enough: its keys are
-    ///     in memory, and they open everything that the passcode protects. Ask for the current passcode if somebody else
+    ///     in memory, and they open everything that the passcode protects. Ask for the current passcode if another person
     ///     may be using a program that was left unlocked.
     ///   - passcode: The source of the new passcode: 1 to 1,024 bytes.
     ///   - strength: The cost of each unlock and each guess.

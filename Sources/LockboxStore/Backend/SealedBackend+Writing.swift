@@ -162,7 +162,7 @@ extension SealedBackend {
         if isAbsent { try keyStore.checkIsThere() }
     }
 
-    /// A damaged record can be removed. Nothing can where nobody answers, or in another state of the store than before.
+    /// A damaged record can be removed. Nothing can if the storage does not answer, or the store is in another state than before.
     private func isAbsent(_ record: RecordName) throws -> Bool {
         do { return try storage.revision(of: record, maximum: .max) == .absent } catch let error
             as LockboxError
@@ -331,7 +331,7 @@ extension SealedBackend {
 
 /// The state of a record before a write.
 struct ExistingItem {
-    /// Nil if there is no item, or none that counts.
+    /// The item's attributes, or nil if there is no item, or none that counts.
     var attributes: ItemAttributes?
     /// Set if it exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
     var damage: LockboxError?

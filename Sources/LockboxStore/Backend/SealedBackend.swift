@@ -344,7 +344,7 @@ public final class SealedBackend: LockboxBackend {
 
     func namespace(of prefix: String, _ keyring: Keyring) -> String {
         namespaces.withLock { known in
-            // The key never changes, but whoever has the device key can forge a keybag with another one.
+            // The key never changes, but an attacker with the device key can forge a keybag with another one.
             if known.key !== keyring.names || known.names.count >= Self.maximumNamespaces {
                 known = (keyring.names, [:])
             }

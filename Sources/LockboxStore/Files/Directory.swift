@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// An open and checked folder of the store: a real directory that belongs to this user and that nobody else can
+/// An open and checked folder of the store: a real directory that belongs to this user and that no other user can
 /// write to.
 ///
 /// All files in it are opened relative to its descriptor, so its path is never resolved a second time.

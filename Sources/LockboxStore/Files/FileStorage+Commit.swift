@@ -122,7 +122,7 @@ import LockboxPlatform
         }
     }
 
-    /// Nobody else can rename files in a locked folder, so an absent record needs no second look.
+    /// No other process can rename files in a locked folder, so an absent record needs no second look.
     private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
         let id = StoreFolders.FolderID(namespace: record.namespace)
         guard locks.covers(id) else { return try revision(of: record, maximum: .max) }

@@ -10,7 +10,7 @@ final class DirectoryLock: Sendable {
 
     private struct State {
         var isHeld = true
-        /// Nil until it has been read.
+        /// The change count, or nil until it has been read.
         var count: UInt64?
         var hasRenamed = false
     }
@@ -28,7 +28,7 @@ final class DirectoryLock: Sendable {
     /// Whether it is held, and others wait for it and not for that of a file in its place.
     var isInPlace: Bool { state.withLock(\.isHeld) && file.isInPlace }
 
-    /// Whether nobody has had it before, or only somebody who was killed.
+    /// Whether no process has had it before, or only one that was killed.
     var isFirst: Bool { file.isNew }
 
     /// Releases the lock.
@@ -93,7 +93,7 @@ final class LockFile: Sendable {
     private let directory: Directory
     private let descriptor: CInt
     private let identity: FileIdentity
-    /// Whether nobody had released the lock yet when the file was opened.
+    /// Whether no process had released the lock yet when the file was opened.
     let isNew: Bool
     private var calls: SystemCalls { directory.calls }
     private var path: String { directory.filePath(Self.name) }
@@ -366,8 +366,8 @@ struct Patience {
     /// How long to wait between checks of the time limit.
     var interval: Duration { max(.milliseconds(1), min(.milliseconds(250), limit / 8)) }
 
-    /// Whether the same holder has held the lock for the whole time limit, and shown no progress, or nobody wants the lock any
-    /// more.
+    /// Whether the same holder has held the lock for the whole time limit, and shown no progress, or the caller has stopped
+    /// waiting.
     var isOver: Bool {
         mutating get {
             if BlockingCall.isUnwanted { return true }

@@ -102,7 +102,7 @@ package struct SystemCalls: Sendable {
     }
 
     package func chmod(_ path: String, at directory: CInt, mode: mode_t) -> Int {
-        // A symbolic link that somebody has put in the folder's place is not followed. Where the system cannot do
+        // A symbolic link that another process has put in the folder's place is not followed. Where the system cannot do
         // that, the mode stays what the umask left, and is checked when the folder is opened.
         perform(.chmod) {
             let result = fchmodat(directory, path, mode, AT_SYMLINK_NOFOLLOW)

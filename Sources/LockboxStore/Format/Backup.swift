@@ -10,7 +10,7 @@ struct BackupReader: ~Copyable {
     private let source: CInt
     /// The copy of a pipe; nil for a file.
     private let copy: CInt?
-    /// The position in the file where the backup begins: of standard input, somebody may have read before.
+    /// The position in the file where the backup begins: another process may have read from standard input before.
     private let start: off_t
     /// The SHA-256 hash of the bytes of each call of the first reading. Empty before that.
     private var verified: [UInt8]

@@ -218,8 +218,8 @@ extension ItemHeader {
 /// The two MACs between an item's metadata box and its value box. They authenticate the item's ID and everything before them.
 ///
 /// The first is made with the key of the item's class, so metadata can be authenticated at the level of the class without
-/// reading the value. The second is made with the key of `whenUnlocked`: it proves that the class was chosen by somebody who
-/// could unlock the store. It is random if nobody proved that, in classes that need an unlock anyway, and in a store without slots.
+/// reading the value. The second is made with the key of `whenUnlocked`: it proves that a writer that could unlock the
+/// store chose the class. It is random without that proof, in classes that need an unlock anyway, and in a store without slots.
 struct ItemMACs {
     static let length = 2 * macLength
 

@@ -11,7 +11,7 @@ struct Keybag: Sendable {
     /// The seeds of the root key and the owner's.
     static let seedCount = 2
     static let maximumKeys = 256
-    /// Of eight or nine keys each.
+    /// Each epoch has eight or nine keys.
     static let maximumEpochs = 24
 
     /// The number of times the keybag has been written.
@@ -91,7 +91,7 @@ struct Keybag: Sendable {
     func unlockKeys(with keys: SlotKeys?) throws -> [UnlockLevel: SecretKey] {
         if let unlockKey { return [.unlocked: unlockKey] }
         guard let keys, let slot = slots.first(where: { $0.id == keys.slot }) else { return [:] }
-        // Whoever has the device key can list a slot without its grant of level 1.
+        // An attacker with the device key can list a slot without its grant of level 1.
         if keys.keys[.unlocked] != nil, !slot.opensAllClasses { throw RecordError.notAuthentic }
         for level in [UnlockLevel.unlocked, .afterFirstUnlock] {
             let key = try slot.unlockKey(level, with: keys, store: storeID)

@@ -62,7 +62,7 @@ struct KeybagContents {
         }
     }
 
-    /// A new epoch needs two generations. Whoever has the device key can write one so high that there are none.
+    /// A new epoch needs two generations. An attacker with the device key can write one so high that there are none.
     static func generation(after last: UInt64) throws -> UInt64 {
         if last > UInt64.max - 2 { throw RecordError.malformed("its generation is the highest there is") }
         return last + 1

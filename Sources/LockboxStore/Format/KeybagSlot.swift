@@ -185,7 +185,7 @@ struct SlotKeys: Sendable {
     }
 
     /// The key that a writer of keybags shares with the slot. It opens nothing; it shows that the unlock key was sealed
-    /// by somebody who could open the store, not just by somebody who has the device key.
+    /// by a writer that could open the store, not just by an attacker with the device key.
     func authentication(_ level: UnlockLevel) throws -> SecretKey? {
         try keys[level].map { try Sodium.derive(.authentication, from: $0) }
     }
@@ -200,7 +200,7 @@ struct SlotKeys: Sendable {
 public enum SlotKind: UInt8, Sendable, Hashable, Codable, CaseIterable {
     /// A passcode that a person remembers. A store has at most one.
     case passcode = 1
-    /// A code that Lockbox generated, and that somebody has written down.
+    /// A code that Lockbox generated, and that a person has written down.
     case recoveryCode = 2
     /// At least 32 random bytes in a file or a systemd credential.
     case key = 3

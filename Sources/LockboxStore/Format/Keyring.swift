@@ -3,7 +3,7 @@ import LockboxCore
 /// The facts that a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
 /// it forget this.
 struct TrustedKeybag: Sendable {
-    /// The owner's public key. Nil if only a slot for services was used.
+    /// The owner's public key, or nil if only a slot for services was used.
     var owner: [UInt8]?
     /// A hash of the unlock key of ``UnlockLevel/afterFirstUnlock``.
     let unlockKey: [UInt8]
@@ -15,7 +15,7 @@ struct TrustedKeybag: Sendable {
 
     /// In epochs that were closed, only what was listed then opens. About later ones nothing is known.
     func closings(of keybag: Keybag) -> [Closing] {
-        // Whose owner is known has been checked.
+        // The keybag of a known owner has been checked.
         if owner != nil { return [keybag.closing] }
         let last = closings.last?.epoch ?? 0
         return keybag.closing.epoch > last ? closings + [keybag.closing] : closings
@@ -107,7 +107,7 @@ final class Keyring: Sendable {
     /// Whether new items would be sealed with keys from before the first slot.
     var isFromBeforeSlots: Bool { protection(ofEpoch: epoch) == .earlierThanSlots }
 
-    /// Returns what decides which items of an epoch open. Nil if all do.
+    /// Returns what decides which items of an epoch open, or nil if all do.
     func closing(of epoch: UInt32) -> Closing? { closings.first { epoch <= $0.epoch } }
 
     /// The epochs before its own whose keys the keybag has.
@@ -127,8 +127,8 @@ final class Keyring: Sendable {
         return epoch < firstProtected ? .earlierThanSlots : .slots
     }
 
-    /// Whether this is of a later keybag. One without slots, which anybody with the device key can forge, succeeds none that
-    /// has some.
+    /// Whether this is of a later keybag. One without slots, which an attacker with the device key can forge, succeeds none
+    /// that has some.
     func succeeds(_ keyring: Keyring) -> Bool {
         revision != keyring.revision && (hasSlots || !keyring.hasSlots)
     }

@@ -3,14 +3,14 @@ import LockboxCore
 /// BLAKE2b-256 of a record's bytes.
 typealias RecordHash = RecordID
 
-/// The last epoch that a change of the keys has closed: its keys, and older ones, open what was there then, and nothing else. Who
-/// has got hold of them could have sealed the rest.
+/// The last epoch that a change of the keys has closed: its keys, and older ones, open what was there then, and nothing else. An
+/// attacker with these keys could have sealed the rest.
 struct Closing: Hashable, Sendable {
     static let length = 4 + RecordHash.length
 
     /// 0 if none was closed.
     let epoch: UInt32
-    /// The first record of the ``Manifest``. Nil if it lists nothing.
+    /// The first record of the ``Manifest``, or nil if it lists nothing.
     let manifest: RecordHash?
 
     static let none = Closing(epoch: 0, manifest: nil)

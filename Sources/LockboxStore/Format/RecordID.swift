@@ -19,7 +19,7 @@ struct RecordID: Hashable, Comparable, Sendable {
     /// Decodes a file name. Returns nil if it does not encode an ID.
     init?(name: String) {
         guard name.utf8.count == Self.nameLength else { return nil }
-        // Of `bits`, `count` are not in a byte yet.
+        // `count` of the `bits` are not in a byte yet.
         var (bits, count, all) = (UInt64(0), UInt64(0), UInt64(0))
         var name = name
         self.init { bytes in
@@ -44,7 +44,7 @@ struct RecordID: Hashable, Comparable, Sendable {
     var name: String {
         withBytes { bytes in
             String(unsafeUninitializedCapacity: Self.nameLength) { output in
-                // Of `bits`, `count` are in no character yet.
+                // `count` of the `bits` are in no character yet.
                 var (bits, count, next) = (UInt64(0), UInt64(0), 0)
                 for byte in bytes {
                     bits = bits << 8 | UInt64(byte)

@@ -10,11 +10,11 @@ struct StoredDeviceKey: Sendable {
     /// The keys that may be the store's.
     struct Candidates {
         var keys: [SecretKey] = []
-        /// Of ``keys``, those in the store's record.
+        /// Those of ``keys`` that are in the store's record.
         var stored: [SecretKey] = []
         /// The revision of the store's record.
         var revision: RecordRevision = .absent
-        /// Of the first source that could not be read.
+        /// The error of the first source that could not be read.
         var error: LockboxError?
     }
 

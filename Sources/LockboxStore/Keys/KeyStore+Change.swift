@@ -62,8 +62,8 @@ extension KeyStore {
         return (opened, keys)
     }
 
-    /// Throws unless the keys of a slot, if there are any, open a keybag. Whoever has the device key can put one of their own in the
-    /// place of the one that has the slot, and unlock it in the kernel.
+    /// Throws unless the keys of a slot, if there are any, open a keybag. An attacker with the device key can put one of their own
+    /// in the place of the one that has the slot, and unlock it in the kernel.
     private func check(_ keys: SlotKeys?, open keybag: Keybag) throws {
         guard let keys else { return }
         let unlockKeys = keybag.slots.isEmpty ? [:] : try keybag.unlockKeys(with: keys)
@@ -192,7 +192,7 @@ extension KeyStore {
 
     /// Makes an older keybag than the one seen last the newest again.
     ///
-    /// - Returns: Nil if there is no store any more, which is then known.
+    /// - Returns: Whether the device key is new, or nil if there is no store any more, which is then known.
     func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool? {
         guard let opened = try loadIfMade(.exceptRollback) else {
             if memory?.forget(nil) ?? false { return nil }
@@ -287,7 +287,7 @@ extension KeyStore {
         }
     }
 
-    /// Throws if the keybag is neither the one written nor one by somebody who could open that.
+    /// Throws if the keybag is neither the one written nor one by a writer that could open that.
     private func checkFollows(_ written: KeybagContents) throws {
         guard !written.slots.isEmpty, let key = written.unlockKeys[.unlocked] else { return }
         let current = try current()
@@ -387,7 +387,7 @@ extension KeyStore {
 
     private struct NextDeviceKey {
         let key: SecretKey
-        /// The keys in the store's record afterwards. Nil if it stays as it is.
+        /// The keys in the store's record afterwards, or nil if it stays as it is.
         let stored: [SecretKey]?
         /// Where the key is to be read from now on, if not where it was.
         let source: DeviceKeySource?

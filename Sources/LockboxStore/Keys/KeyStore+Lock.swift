@@ -13,7 +13,7 @@ extension KeyStore {
         }
     }
 
-    /// Nil if the store is locked or has no passcode.
+    /// The scope of the unlock, or nil if the store is locked or has no passcode.
     var unlockScope: UnlockScope? {
         get throws {
             guard try keyring(creating: false) != nil else { return nil }
@@ -240,7 +240,7 @@ extension KeyStore {
         }
     }
 
-    /// Nil if there is no store.
+    /// Returns nil if there is no store.
     func status() throws -> StoreStatus? {
         guard try keyring(creating: false) != nil else { return nil }
         let keybag = try own().keybag

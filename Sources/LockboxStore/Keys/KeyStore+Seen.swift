@@ -171,8 +171,8 @@ extension KeyStore {
         return seen.isReachable && seen.generation <= max(counted, proven) + Self.maximumIncrements
     }
 
-    /// Whoever has the device key can forge the generation of a store without slots. A counter that could not follow it would notice
-    /// nothing any more.
+    /// An attacker with the device key can forge the generation of a store without slots. A counter that could not follow it would
+    /// notice nothing any more.
     func checkCounterFollows(_ keybag: Keybag) throws {
         guard let counted = try counted(), keybag.generation + 2 > counted + Self.maximumIncrements else {
             return
@@ -182,7 +182,7 @@ extension KeyStore {
         )
     }
 
-    /// Nil if this program uses no counter.
+    /// Returns nil if this program uses no counter.
     private func counted() throws -> UInt64? {
         guard let counter else { return nil }
         if let value = try counter.read() { return value }
@@ -193,7 +193,7 @@ extension KeyStore {
     /// for after the next change.
     private func count(_ generation: UInt64) {
         guard let counter, var value = (try? counter.read()) ?? nil else { return }
-        // Whoever has the device key can forge a generation that would take a counter's whole life.
+        // An attacker with the device key can forge a generation that would take a counter's whole life.
         for _ in 0..<Self.maximumIncrements where value < generation {
             guard let next = try? counter.increment() else { return }
             value = next

@@ -48,7 +48,7 @@ final class KeyStore: Sendable {
         self.memory = memory
     }
 
-    /// The keybag that was read last. Nil in a forked child, which has to read it again, and to unlock the store itself.
+    /// The keybag that was read last, or nil in a forked child, which has to read it again, and to unlock the store itself.
     var opened: OpenedKeybag? { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
 
     /// Replaces the keybag that was read last, or what is open of it. The caller holds ``keybagMutex``.
@@ -104,8 +104,8 @@ final class KeyStore: Sendable {
         }
     }
 
-    /// Returns the keys to write with: others, if another process of the user has changed them since these were read. Somebody may
-    /// have put the keybag of these back meanwhile, which is then an error.
+    /// Returns the keys to write with: others, if another process of the user has changed them since these were read. An attacker
+    /// may have put the keybag of these back meanwhile, which is then an error.
     func newest(_ keyring: Keyring) throws -> Keyring {
         let state = memory?.state
         let isChecked = state == nil || state == keyring.checkedBy.withLock { $0 }
@@ -199,7 +199,7 @@ final class KeyStore: Sendable {
         let contents = try openContents(keybag, slotKeys, before)
         let locked = Set(keybag.keyIDs).subtracting(contents.keys.map(\.id))
         var kept = before?.keyring.keys { _ in true }.filter { locked.contains($0.id) } ?? []
-        // Whoever has the device key can forge a keybag without slots, whose keys have the IDs of the owner's.
+        // An attacker with the device key can forge a keybag without slots, whose keys have the IDs of the owner's.
         if before?.keybag.slots.isEmpty ?? false, !keybag.slots.isEmpty { kept = [] }
         return try OpenedKeybag(
             keybag,

@@ -149,8 +149,8 @@ public enum SecretReader {
         return try file("\(directory)/\(name)", maximum: maximum)
     }
 
-    /// Throws if others can use the file. Not if it was opened for this process, whose parent decides who else reads it. Of
-    /// systemd's credentials, the mode does not say who can read them.
+    /// Throws if others can use the file. Not if it was opened for this process, whose parent decides who else reads it. The
+    /// mode of systemd's credentials does not say who can read them.
     private static func checkPermissions(_ descriptor: CInt, _ path: String) throws(LockboxError) {
         let folder = Path.parent(of: path)
         if path == "/dev/stdin" || descriptorFolders.contains(folder) { return }

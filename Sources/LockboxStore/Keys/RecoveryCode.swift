@@ -27,7 +27,7 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// Creates a code from text that somebody has typed.
+    /// Creates a code from text that the user has typed.
     ///
     /// - Parameter text: The code. The caller's own string cannot be wiped.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
@@ -41,7 +41,7 @@ public struct RecoveryCode: Sendable {
         self = try code.get()
     }
 
-    /// Creates a code from bytes that somebody has typed. Keeps no copy of the bytes.
+    /// Creates a code from bytes that the user has typed. Keeps no copy of the bytes.
     ///
     /// - Parameter typed: The code, in UTF-8.
     /// - Throws: ``LockboxError/invalidPasscode(reason:)`` if the code has an invalid character, the wrong length or a wrong
@@ -70,7 +70,7 @@ public struct RecoveryCode: Sendable {
         }
     }
 
-    /// The code in the form to write down. Secret: whoever has it and the device key can open the store.
+    /// The code in the form to write down. Secret: with the device key, it opens the store.
     public var text: String {
         symbols.withBytes { symbols in
             let characters = symbols.map { Self.alphabet[Int($0)] }

@@ -12,7 +12,7 @@ public protocol UnlockMethod: Sendable {
     /// Creates a new secret.
     ///
     /// - Parameter salt: 32 random bytes of the new slot. They are stored in the keybag, encrypted with the device
-    ///   key, so nobody without the device key can guess a secret that is derived from them.
+    ///   key, so an attacker without the device key cannot guess a secret that is derived from them.
     /// - Returns: The parameters that ``deriveSecret(_:salt:)`` needs, and the secret.
     /// - Throws: ``LockboxError`` if the secret cannot be created.
     func enroll(salt: [UInt8]) throws -> SlotEnrollment
@@ -123,7 +123,7 @@ extension UnlockMethod where Self == SecretUnlock {
 
     /// Unlocks with a ``RecoveryCode``.
     ///
-    /// - Parameter code: The source of the code, as somebody types it.
+    /// - Parameter code: The source of the code, as the user types it.
     public static func recoveryCode(_ code: PasscodeSource) -> Self { recoveryCode(code, known: nil) }
 
     /// Needs no source.
@@ -191,7 +191,7 @@ extension KeybagSlot {
     }
 
     /// Whether the slot's key has the bytes of a device key, of its record in the store, or of the file that it is read from. The
-    /// slot would protect nothing from whoever has the device key.
+    /// slot would protect nothing from an attacker with the device key.
     func isOpened(byDeviceKey key: SecretKey, _ store: StoreID) throws -> Bool {
         let given = try [{ key.withBytes(Array.init) }, { DeviceKeyRecord.encoded([key]) }]
             .map { try DeviceKeySource.key("", $0) }

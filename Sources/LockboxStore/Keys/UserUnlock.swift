@@ -82,7 +82,7 @@ struct UserUnlock: Sendable {
             guard let key = kernel.serial(of: kind.name(keybag.storeID)),
                 let record = try record(Found(kind: kind, key: key), keybag.storeID, keybag.deviceKey)
             else { return nil }
-            // Whoever has the device key can make records, of keys that open nothing.
+            // An attacker with the device key can make records, of keys that open nothing.
             do { _ = try keybag.open([level: record.key]) } catch RecordError.notAuthentic { return nil }
             return Published(record: record, key: key)
         }
@@ -205,8 +205,8 @@ struct UserRecords {
 
     struct Outcome {
         let record: UserUnlock.Found
-        /// The keybag, with the keys that the record opens in addition to the open ones. Nil for a record that opens nothing: it
-        /// belongs to another keybag, is a copy, is over, or is damaged.
+        /// The keybag, with the keys that the record opens in addition to the open ones, or nil for a record that opens nothing:
+        /// it belongs to another keybag, is a copy, is over, or is damaged.
         var opened: OpenedKeybag?
         /// The kernel may keep a record longer: another process can change its time there.
         var deadline: UInt64 = 0

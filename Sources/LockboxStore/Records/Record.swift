@@ -197,7 +197,7 @@ struct ConflictLimit {
     private var begin: ContinuousClock.Instant?
     private var count = 0
 
-    /// Of a few attempts, most of the time may have passed while the process was stopped.
+    /// During a few attempts, most of the time may have passed while the process was stopped.
     private static let minimum = 8
 
     /// Called after each conflict about a record.

@@ -149,7 +149,7 @@ import LockboxPlatform
 
     // MARK: With a default implementation
 
-    /// Waits for the exclusive lock of a namespace. Nobody else can commit to it until the lock is released or deallocated.
+    /// Waits for the exclusive lock of a namespace. No other writer can commit to it until the lock is released or deallocated.
     ///
     /// A storage has locks if it lets one writer at a time into a namespace, in order of arrival. Its commits take the lock by
     /// themselves. A caller can also take it, for several commits in a row, or keep it after a conflict, so that no other writer
@@ -188,7 +188,7 @@ import LockboxPlatform
     /// - Throws: ``LockboxError`` if the storage cannot be read at all.
     func findings() throws -> [StoreFinding]
 
-    /// Begins to report changes of the records in a namespace, whoever makes them.
+    /// Begins to report changes of the records in a namespace, by any writer.
     ///
     /// A change that begins after this call has returned is reported once it can be read. The default implementation refuses.
     ///

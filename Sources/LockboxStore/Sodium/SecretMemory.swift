@@ -54,7 +54,7 @@ public final class SecretKey: @unchecked Sendable {  // its bytes are those of `
     }
 }
 
-/// An X25519 key pair, to which anybody can seal bytes that only its owner opens (libsodium's sealed boxes).
+/// An X25519 key pair, to which any program can seal bytes that only its owner opens (libsodium's sealed boxes).
 package struct KeyPair: Sendable {
     package static let publicKeyLength = 32
     /// An ephemeral public key and a tag.
@@ -149,7 +149,7 @@ final class GuardedMemory: @unchecked Sendable {  // the memory is written in in
 /// Notices that this process is a forked child. Where it can, the kernel has wiped the secret keys in it (`MADV_WIPEONFORK`).
 @_spi(Extensions)
 public enum ForkGuard {
-    /// Holds ``generation``, an aligned word that is written once in a process, under the lock. Nil where the kernel wipes
+    /// The aligned word that holds ``generation``, written once in a process, under the lock, or nil where the kernel wipes
     /// nothing.
     // Unsafe only because pointers are not Sendable: this one never changes.
     nonisolated(unsafe) private static let page = page_wiped_on_fork()

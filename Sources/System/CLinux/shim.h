@@ -21,7 +21,7 @@ struct folder_event {
 #ifdef __linux__
 extern char *secure_getenv(const char *name);
 
-// Of a program that has more rights than its user, setuid or with file capabilities, the user does not choose the files.
+// The user does not choose the files of a program that has more rights than the user, setuid or with file capabilities.
 static inline const char *trusted_environment(const char *name) { return secure_getenv(name); }
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static inline int file_is_on_fuse(int file) {
     return fstatfs(file, &system) == 0 && (unsigned long)system.f_type == 0x65735546;
 }
 
-// A shared lock, F_OFD_SETLK of fcntl(2), on one byte far behind the end of the file: it says that somebody waits for the
+// A shared lock, F_OFD_SETLK of fcntl(2), on one byte far behind the end of the file: it says that a process waits for the
 // file's flock. It goes with the descriptor, also when the process is killed.
 #define LOCKBOX_OFD_GETLK 36  // F_OFD_GETLK and F_OFD_SETLK, which some headers show to GNU programs only
 #define LOCKBOX_OFD_SETLK 37
@@ -89,7 +89,7 @@ static inline long *page_wiped_on_fork(void) {
 
 static inline long kernel_keyring_result(long result) { return result < 0 ? -errno : result; }
 
-// Into the keyring of this process, where nobody else sees it.
+// Into the keyring of this process, where no other process sees it.
 static inline long kernel_key_add(const char *description, const void *payload, size_t length) {
     return kernel_keyring_result(
         syscall(SYS_add_key, "user", description, payload, length, KEY_SPEC_PROCESS_KEYRING));
@@ -130,7 +130,7 @@ static inline long kernel_key_revoke(int32_t key) {
     return kernel_keyring_result(syscall(SYS_keyctl, KEYCTL_REVOKE, key));
 }
 
-// Whether nobody reads a key any more, by what its revocation has answered.
+// Whether no process reads a key any more, by what its revocation has answered.
 static inline int kernel_key_is_gone(long result) {
     return result == 0 || result == -EKEYREVOKED || result == -EKEYEXPIRED || result == -ENOKEY;
 }

@@ -319,7 +319,7 @@ enum Lifetime {
         return try? Date(text, strategy: .iso8601)
     }
 
-    /// Nil for a day or a time that there is not, also for one that is left out when summer begins.
+    /// Returns nil for a day or a time that does not exist, also for one that is left out when summer time begins.
     private static func date(_ time: tm, isTomorrow: Bool) -> Date? {
         var made = time
         made.tm_isdst = -1

@@ -101,15 +101,15 @@ extension LockboxError {
             "\(record.onOneLine) has the format or cipher suite \(version), which this version of lockbox does not know. "
                 + "Update lockbox. Nothing was changed."
         case .requirementNotMet(let record, let reason):
-            "\(record.onOneLine) is refused: \(reason). Somebody may have replaced it. Check the store, or leave out the option "
+            "\(record.onOneLine) is refused: \(reason). An attacker may have replaced it. Check the store, or leave out the option "
                 + "that requires this. Nothing was changed."
         case .rolledBack(let record, let reason) where record.contains("://"):
             "\(record.onOneLine) is older than before: \(reason). Check the cluster for a restored snapshot. Nothing was changed."
         case .rolledBack(let record, let reason) where !record.hasSuffix("/keybag"):
-            "\(record.onOneLine) does not match the keys of the store: \(reason). Somebody may have put back an old keybag. "
+            "\(record.onOneLine) does not match the keys of the store: \(reason). An attacker may have put back an old keybag. "
                 + "Restore the newest copy of the whole store, or remove the item. Nothing was changed."
         case .rolledBack(let record, let reason):
-            "\(record.onOneLine) does not match what was seen before: \(reason). Somebody may have put back an old copy. "
+            "\(record.onOneLine) does not match what was seen before: \(reason). An attacker may have put back an old copy. "
                 + "If you restored it yourself, run `lockbox accept-restored`. Nothing was changed."
         case .storeNotFound(let location):
             "There is no store in \(location.onOneLine). Check --directory and the user."
@@ -175,7 +175,7 @@ struct Unreadable {
     /// Names them.
     func note() { for line in lines { Output.note("lockbox: \(line)") } }
 
-    /// Names them, and fails if there are any: whoever ran the command must know that something is missing.
+    /// Names them, and fails if there are any: the user must know that something is missing.
     func fail(_ what: String = "Items that cannot be read", advice: String) throws {
         note()
         if !lines.isEmpty { throw Failure(.damaged, "\(what): \(count). \(advice)") }

@@ -117,8 +117,8 @@ enum SecretInput {
     }
 }
 
-/// A secret that somebody has typed without echo. It is kept in memory of its own, which is wiped when nothing uses it any more.
-/// A String could not be wiped: nobody knows its copies.
+/// A secret that the user has typed without echo. It is kept in memory of its own, which is wiped when nothing uses it any more.
+/// A String could not be wiped: its copies are unknown.
 final class TypedSecret: @unchecked Sendable {
     // Unchecked: only the terminal appends to it, before it passes it on.
 

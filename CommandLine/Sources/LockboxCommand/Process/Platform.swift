@@ -10,7 +10,7 @@ import Lockbox
     @_exported import Foundation
 #endif
 
-/// A path without symbolic links. Nil if there is nothing.
+/// Returns the path without symbolic links, or nil if nothing is there.
 func realPath(_ path: UnsafePointer<CChar>) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }
@@ -61,9 +61,9 @@ enum Environment {
     }
 }
 
-/// The program that has started this one, as a hint for whoever is asked for a secret: any program can choose its name.
+/// The program that has started this one, as a hint for the user who is asked for a secret: any program can choose its name.
 enum ParentProgram {
-    /// Nil for a shell at a terminal, and where /proc does not tell. A shell that runs a command for git is skipped.
+    /// The name, or nil for a shell at a terminal, and where /proc does not tell. A shell that runs a command for git is skipped.
     static var name: String? {
         var process = getppid()
         for _ in 0..<8 {

@@ -52,7 +52,7 @@ enum Terminal {
         return line
     }
 
-    /// Asks for confirmation: in full if nobody may give it by mistake.
+    /// Asks for confirmation: in full if the user must not give it by mistake.
     ///
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
     static func confirms(_ question: String, inFull: Bool = false, otherwise: String) throws -> Bool {

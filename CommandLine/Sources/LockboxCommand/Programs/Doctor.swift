@@ -139,7 +139,7 @@ struct DoctorCommand: Command {
             }
             let slots = try store.backend.slots
             if slots.isEmpty {
-                add("it has no passcode", "whoever reads its files has everything: `lockbox passcode set`")
+                add("it has no passcode", "a reader of its files has everything: `lockbox passcode set`")
             } else {
                 let recovery = "a forgotten passcode loses everything: `lockbox passcode recovery`"
                 let hasCode = slots.contains { $0.kind == .recoveryCode }

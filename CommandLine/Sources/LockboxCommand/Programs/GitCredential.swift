@@ -56,7 +56,7 @@ struct GitCredentialCommand: Command {
         try unreadable.fail(in: store)
     }
 
-    /// The account's name, its password if there is one, and its refresh token if there is one. Nil if both are gone meanwhile.
+    /// Returns the account's name, and its password and refresh token if there are any, or nil if both are gone meanwhile.
     private static func answer(_ item: Store.Found, _ found: [Store.Found], _ store: Store) throws -> Data? {
         let account = item.password.with(authenticationType: nil)
         let token = found.first {
@@ -79,7 +79,7 @@ struct GitCredentialCommand: Command {
         }
     }
 
-    /// Nil if the item is gone meanwhile, or git's protocol cannot express it.
+    /// Returns nil if the item is gone meanwhile, or git's protocol cannot express it.
     private static func secret(_ found: Store.Found, _ store: Store) throws -> (value: Data, expires: Date?)?
     {
         guard let item = try store.open(found) else { return nil }
@@ -168,8 +168,7 @@ struct GitContext {
     private let account: InternetPassword
     private let hasUser: Bool
 
-    /// Nil if the request is incomplete, or contains characters that a URL cannot have, or bytes that are not
-    /// UTF-8.
+    /// Returns nil if the request is incomplete, or contains characters that a URL cannot have, or bytes that are not UTF-8.
     init?(_ request: GitRequest) {
         var parts: [String: String] = [:]
         for name in ["protocol", "host", "path", "username"] {
@@ -193,7 +192,7 @@ struct GitContext {
         )
     }
 
-    /// Nil if there is no user name.
+    /// The account, or nil if the request has no user name.
     var password: InternetPassword? { hasUser ? account : nil }
 
     /// Whether a stored credential matches this request.
@@ -221,7 +220,7 @@ struct GitRequest {
             else {
                 throw Failure(.usage, "Standard input is not a git credential request. Nothing was done.")
             }
-            // git may repeat those that are lists. Of two hosts, nobody knows which one is meant.
+            // git may repeat those that are lists. Two hosts would leave open which one is meant.
             guard attributes[name] == nil || name.hasSuffix("[]") else {
                 throw Failure(.usage, "git's request has `\(name.onOneLine)` twice. Nothing was done.")
             }

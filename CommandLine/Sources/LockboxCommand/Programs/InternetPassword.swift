@@ -59,8 +59,8 @@ extension Store {
         }
     }
 
-    /// Opens what was found, as a whole. Nil if it is gone, or if it is another password now: while the store is locked, whoever
-    /// has the device key can forge attributes.
+    /// Opens what was found, as a whole. Returns nil if it is gone, or is another password now: while the store is locked, an
+    /// attacker with the device key can forge attributes.
     func open(_ found: Found) throws -> StoredItem? {
         let item = try backend.item(for: found.key, now: Date())
         return item.flatMap { InternetPassword($0.attributes) == found.password ? $0 : nil }

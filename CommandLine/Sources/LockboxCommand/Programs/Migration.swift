@@ -137,7 +137,7 @@ struct ImportedFile: ParsableArguments {
         )
     }
 
-    /// The text of a pipe, which cannot be read twice. Nil for a file, which the library reads.
+    /// Returns the text of a pipe, which cannot be read twice, or nil for a file, which the library reads.
     private func text() throws -> Data? {
         var status = stat()
         if file != "-", stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, access(file, R_OK) == 0

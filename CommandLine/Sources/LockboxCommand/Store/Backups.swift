@@ -30,7 +30,7 @@ struct ExportCommand: Command {
 
     @Option(
         file:
-            "Encrypt to the public keys in this file, one in each line. Nobody else may be able to change it."
+            "Encrypt to the public keys in this file, one in each line. No other user may be able to change it."
     )
     var recipientsFile: String?
 
@@ -97,7 +97,7 @@ struct ExportCommand: Command {
         return "\(parent)/".hasPrefix("\(folder)/")
     }
 
-    /// Nil if it is to be encrypted with a passphrase.
+    /// Returns the public keys, or nil if it is to be encrypted with a passphrase.
     private func keys() throws -> [String]? {
         if let recipientsFile { return try recipients + Input.lines(ofOwnFile: recipientsFile) }
         return recipients.isEmpty ? nil : recipients
@@ -132,8 +132,8 @@ struct ImportCommand: Command {
 
         Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
         run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
-        is first moved to quarantine. A backup is not signed: anybody who knows a public key can make one for it. \
-        --dry-run says what it would change. Classes in it count as chosen by nobody, unless --trusted says that \
+        is first moved to quarantine. A backup is not signed: an attacker who knows a public key can make one for it. \
+        --dry-run says what it would change. Classes in it do not count as chosen, unless --trusted says that \
         the backup is yours.
 
         Example: lockbox import /media/usb/lockbox.age --identity-file key.txt

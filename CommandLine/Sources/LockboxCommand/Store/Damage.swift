@@ -68,7 +68,7 @@ struct AcceptRestoredCommand: Command {
         accept-restored: Accept a store that was restored from an older copy, replaced or removed.
 
         If this user has unlocked another store here, or one with newer keys, every command fails, because \
-        somebody may have put another or an old copy here. Run this only if you know who has. It asks for \
+        an attacker may have put another or an old copy here. Run this only if you know who did. It asks for \
         the passcode, creates new keys and reseals every item.
 
         Example: lockbox accept-restored
@@ -115,7 +115,7 @@ struct AcceptRestoredCommand: Command {
             )
         }
         return try Terminal.confirms(
-            "Everything written since this copy was made is lost. If you did not put it there, someone else may have made it. "
+            "Everything written since this copy was made is lost. If you did not put it there, an attacker may have made it. "
                 + "Accept \(store.location.onOneLine)?",
             inFull: true,
             otherwise: "There is no terminal to ask at. Nothing was changed."

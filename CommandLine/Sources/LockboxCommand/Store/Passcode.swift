@@ -266,7 +266,7 @@ extension Terminal {
         throw Failure(.usage, "There is no terminal to show the \(what) at: use \(options).")
     }
 
-    /// Shows a new secret, and has it typed back up to three times: a mistake in typing must not cost what somebody has just
+    /// Shows a new secret, and has it typed back up to three times: a mistake in typing must not cost what the user has just
     /// written down.
     static func showOnce(_ name: String, _ secret: String, isSame: (TypedSecret) -> Bool) throws
         -> (typed: TypedSecret, isSame: Bool)

@@ -10,7 +10,7 @@ struct RotateCommand: Command {
         that is kept elsewhere only with --new-device-key-file. If that is interrupted, give both files with \
         --device-key-file, the new one first.
 
-        An item that could not be read when the keys were replaced does not open any more, because whoever has \
+        An item that could not be read when the keys were replaced does not open any more, because an attacker with \
         the former keys could have made it. If you know that it is yours, name it with --accept, as list, \
         verify or rotate named it.
 
@@ -68,7 +68,7 @@ struct RotateCommand: Command {
         let item = try store.unlocking { try store.backend.acceptItem(record: store.record(record)) }
         try store.report(
             "accepted: \(item.key.prefix.onOneLine) \(item.key.key.onOneLine), \(item.attributes.accessibility), of "
-                + "\(item.attributes.modified.local). Whoever has the former keys could have made it."
+                + "\(item.attributes.modified.local). An attacker with the former keys could have made it."
         )
     }
 
@@ -95,7 +95,7 @@ extension Store {
         let result = try showingProgress(of: work, body)
         if later {
             try report(
-                "The items are not resealed. Until `lockbox rotate`, whoever has the old keys can open them."
+                "The items are not resealed. Until `lockbox rotate`, the old keys open them."
             )
             return try checkIsComplete(result)
         }
@@ -109,7 +109,7 @@ extension Store {
         Unreadable(result.findings).note()
         let problem =
             if let postponement = result.postponement, postponement != .requested {
-                "The new keys are in use, but the items could not be resealed: whoever has the old keys can open them. "
+                "The new keys are in use, but the items could not be resealed: the old keys still open them. "
                     + "Run `lockbox rotate`."
             } else if result.unrevokedCount == 0, result.postponement == nil {
                 "Damaged items: \(result.unreadableItems.count). The old keys are gone. Restore these items from a backup, or "

@@ -35,7 +35,7 @@ struct StatusCommand: Command {
         let isInterrupted: Bool
         let slots: [SlotDescription]
         let requirements: Requirements
-        /// Of a cluster.
+        /// A cluster's members.
         let members: [MemberDescription]?
         let prefixes: [String: Int]
     }

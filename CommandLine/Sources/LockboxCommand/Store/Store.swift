@@ -5,7 +5,7 @@ import Lockbox
 struct Store {
     let choice: StoreChoice
     let storage: any RecordStorage
-    /// Nil if the store is in files.
+    /// The cluster, or nil if the store is in files.
     let cluster: (any ClusterStorage)?
     /// The folder, or the address.
     let location: String

@@ -212,7 +212,7 @@ extension Store {
         }
     }
 
-    /// The secret that was given to unlock the store. Nil if somebody may have to type the passcode.
+    /// The secret that was given to unlock the store, or nil if the user may have to type the passcode.
     var secret: UnlockSecret? {
         choice.otherSecret ?? SecretInput.passcode(choice).map { .passcode($0) }
     }
@@ -232,7 +232,7 @@ extension Store {
         if try [.locked, .beforeFirstUnlock].contains(backend.lockState) { try unlock() }
     }
 
-    /// Checks the passcode, or what stands in for it, also if the store is unlocked: whoever has found an unlocked
+    /// Checks the passcode, or what stands in for it, also if the store is unlocked: an attacker at an unlocked
     /// terminal must not be able to change the passcode, or to add a recovery code that could change it. A slot for a
     /// service, which opens less, does not stand in for it.
     ///
@@ -287,7 +287,7 @@ extension Store {
         case .hardware(let hardware):
             return try named {
                 let method = try hardware.method(pin: hardware.presentPIN)
-                // Before anybody is asked for a PIN or a touch.
+                // Before the user is asked for a PIN or a touch.
                 if try !hasSlot(hardware.kind) { throw LockboxError.slotNotFound(slot: hardware.name) }
                 hardware.announce()
                 return try body(method)
@@ -295,7 +295,7 @@ extension Store {
         }
     }
 
-    /// Calls `body` with the passcode or the recovery code that somebody types.
+    /// Calls `body` with the passcode or the recovery code that the user types.
     func threeTimes<Result>(_ kind: SlotKind, _ otherwise: String, _ body: Attempt<Result>) throws -> Result {
         let key = given.purpose.map { ", for \($0.onOneLine)" } ?? ""
         let asker = ParentProgram.name.map { ", asked by \($0.onOneLine)" } ?? ""
@@ -348,7 +348,7 @@ extension Store {
             : "`lockbox slots` shows what unlocks it."
         throw Failure(
             .locked,
-            "A \(name) was given, but the store \(location.onOneLine) has none: somebody may have replaced it. \(advice)"
+            "A \(name) was given, but the store \(location.onOneLine) has none: an attacker may have replaced it. \(advice)"
         )
     }
 }

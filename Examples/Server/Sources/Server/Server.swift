@@ -4,7 +4,7 @@
 //     swift run Server [PORT]                                    serves with it, and with what it becomes
 //
 // The identity is an item of the usual store, or of one in a cluster: see Store.swift. If the store is locked when the server
-// starts, it waits until somebody unlocks it. Without an identity it does not start.
+// starts, it waits until the operator unlocks it. Without an identity it does not start.
 
 import Foundation
 import Lockbox

@@ -44,7 +44,7 @@ extension LockboxError {
     /// - Parameters:
     ///   - status: The result code.
     ///   - operation: The call.
-    ///   - accessibility: The class of the item that was to be stored. Nil for a read or a removal.
+    ///   - accessibility: The class of the item that was to be stored, or nil for a read or a removal.
     package init(_ status: Int32, _ operation: String, _ accessibility: Accessibility?) {
         let keychain = "the Keychain"
         func other(_ reason: String) -> LockboxError {

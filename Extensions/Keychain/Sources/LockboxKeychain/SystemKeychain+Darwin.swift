@@ -45,7 +45,7 @@
     }
 
     extension [String: KeychainValue] {
-        /// Nil if it has an access control whose flags do not go together.
+        /// The dictionary, or nil if it has an access control whose flags do not go together.
         fileprivate var dictionary: CFDictionary? {
             let objects = compactMapValues(\.object)
             return objects.count == count ? objects as CFDictionary : nil

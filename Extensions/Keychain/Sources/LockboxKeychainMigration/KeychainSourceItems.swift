@@ -17,7 +17,7 @@ struct KeychainSourceItems: SourceItems {
     let calls: any KeychainCalls
     let naming: Naming
     let accessGroup: String?
-    /// Nil for both kinds.
+    /// Whether the items are synchronizable, or nil for both kinds.
     let isSynchronizable: Bool?
     var keychains = MacKeychains.all
     /// An account that is not an item of the app.

@@ -16,7 +16,7 @@ struct KeychainQuery {
         static let persistentRef = Results(rawValue: 8)
     }
 
-    /// Nil for identities, which have no table.
+    /// The table of the class, or nil for identities, which have none.
     private(set) var table: KeychainSchema?
     private(set) var isIdentity = false
     private(set) var attributes: KeychainCalls.Attributes = [:]
@@ -74,8 +74,7 @@ struct KeychainQuery {
         String(decoding: reference.prefix(4), as: UTF8.self)
     }
 
-    /// An attribute that the class does not have, and one that nobody has, are the same error
-    /// (`query_add_attribute`).
+    /// An attribute that the class does not have, and one that no class has, are the same error (`query_add_attribute`).
     private mutating func addAttribute(_ name: String, _ value: KeychainValue) throws(KeychainRefusal) {
         let kind =
             table.map { $0.kinds[name] } ?? KeychainSchema.tables[2].kinds[name]

@@ -21,7 +21,7 @@ public import LockboxPlatform
 /// Not simulated: references to keys and certificates as objects, matching by policy, tokens and sharing groups; items that
 /// cannot be decrypted; biometric enrollment. An identity cannot be deleted as such.
 ///
-/// Of macOS's file keychain, only passwords are simulated, without locks, access lists and prompts.
+/// In macOS's file keychain, only passwords are simulated, without locks, access lists and prompts.
 public final class KeychainSimulator: KeychainCalls {
     /// The system whose Keychain it behaves like.
     public enum Platform: String, Sendable, Hashable, CaseIterable {
@@ -44,7 +44,7 @@ public final class KeychainSimulator: KeychainCalls {
 
     struct State: Sendable {
         var items: [KeychainItem] = []
-        /// Of macOS's file keychain.
+        /// The items of macOS's file keychain.
         var fileItems: [KeychainItem] = []
         var isLocked = false
         var isBeforeFirstUnlock = false
@@ -274,7 +274,7 @@ extension KeychainSimulator.State {
         if query.isIdentity { return try identities(query) }
         // There is no ORDER BY.
         var found = items.filter { $0.matches(query, groups: accessGroups) }.shuffled()
-        // A locked item is one before anybody could be asked for it (`ks_decrypt_data` in `SecDbKeychainItem.m`).
+        // A locked item fails before the user could be asked for it (`ks_decrypt_data` in `SecDbKeychainItem.m`).
         if query.interaction == .skips { found.removeAll { $0.isAsked && !isLocked($0) } }
         found = Array(found.prefix(query.limit ?? 1))
         if found.isEmpty { throw KeychainRefusal(KeychainStatus.itemNotFound) }
@@ -296,7 +296,7 @@ extension KeychainSimulator.State {
         // Items are decrypted, whatever is to change.
         try checkReadable(matching.map { items[$0] }, query)
         for index in matching {
-            // The source does it, and replaces the access control by one that asks nobody.
+            // The source does it, and replaces the access control by one that never asks the user.
             if items[index].isAsked, changes.attributes[KeychainName.attrAccessible] != nil,
                 changes.attributes[KeychainName.attrAccessControl] == nil
             {
