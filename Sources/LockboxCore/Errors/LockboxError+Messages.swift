@@ -8,6 +8,8 @@ private struct Row {
     let payload: [AnyHashable]
     /// The record, file or folder that the error is about, if it is about one.
     let location: String?
+    /// False if the call that fails with it has changed nothing.
+    let changes: Bool
     /// Says what went wrong and what to do about it.
     let text: () -> String
 
@@ -16,12 +18,14 @@ private struct Row {
         _ osStatus: Int32,
         _ payload: [AnyHashable],
         at location: String? = nil,
+        changes: Bool = true,
         text: @escaping () -> String
     ) {
         self.code = code
         self.osStatus = osStatus
         self.payload = payload
         self.location = location
+        self.changes = changes
         self.text = text
     }
 }
@@ -42,9 +46,9 @@ extension LockboxError {
                 "Items of the class \(accessibility) are locked. Unlock the store and try again."
             }
         case .classNotProven(let accessibility):  // errSecInteractionNotAllowed
-            Row(.classNotProven, -25308, [accessibility]) {
+            Row(.classNotProven, -25308, [accessibility], changes: false) {
                 "The store is locked, so nothing proves who chose the item's class, \(accessibility). Name the class in the write, "
-                    + "or unlock the store. Nothing was changed."
+                    + "or unlock the store."
             }
         case .missingKeyPrefix:  // errSecParam
             Row(.missingKeyPrefix, -50, []) {
@@ -52,12 +56,12 @@ extension LockboxError {
                     + "or set LOCKBOX_KEY_PREFIX."
             }
         case .invalidKey(let reason):  // errSecParam
-            Row(.invalidKey, -50, [reason]) {
-                "\(reason.prefix(1).uppercased())\(reason.dropFirst()). Nothing was changed."
+            Row(.invalidKey, -50, [reason], changes: false) {
+                "\(reason.prefix(1).uppercased())\(reason.dropFirst())."
             }
         case .invalidAttribute(let name, let reason):  // errSecParam
-            Row(.invalidAttribute, -50, [name, reason]) {
-                "Invalid \(name): \(reason). Nothing was changed."
+            Row(.invalidAttribute, -50, [name, reason], changes: false) {
+                "Invalid \(name): \(reason)."
             }
         case .valueTooLarge(let size, let limit):  // errSecDataTooLarge
             Row(.valueTooLarge, -25302, [size, limit]) {
@@ -92,21 +96,21 @@ extension LockboxError {
                 "The store already has a passcode. Change or remove it instead."
             }
         case .wrongPasscode:  // errSecAuthFailed
-            Row(.wrongPasscode, -25293, []) {
+            Row(.wrongPasscode, -25293, [], changes: false) {
                 "The passcode, recovery code, key or PIN is wrong. Check it and try again. If you are sure of a passcode, the keybag "
-                    + "may be forged: do not try a recovery code on it. Nothing was changed."
+                    + "may be forged: do not try a recovery code on it."
             }
         case .slotNotFound(let slot):  // errSecItemNotFound
             Row(.slotNotFound, -25300, [slot]) {
                 "The store has no slot \(slot). List its slots to see what unlocks it."
             }
         case .slotRefused(let reason):  // errSecParam
-            Row(.slotRefused, -50, [reason]) {
-                "The slot was not added or removed: \(reason). Nothing was changed."
+            Row(.slotRefused, -50, [reason], changes: false) {
+                "The slot was not added or removed: \(reason)."
             }
         case .invalidPasscode(let reason):  // errSecParam
-            Row(.invalidPasscode, -50, [reason]) {
-                "The passcode, recovery code or PIN cannot be used: \(reason). Nothing was changed."
+            Row(.invalidPasscode, -50, [reason], changes: false) {
+                "The passcode, recovery code or PIN cannot be used: \(reason)."
             }
         case .notEnoughMemory(let bytes):  // errSecAllocate
             Row(.notEnoughMemory, -108, [bytes]) {
@@ -114,16 +118,16 @@ extension LockboxError {
                     + "or set the passcode again with a lower strength on a machine that has enough memory."
             }
         case .invalidDeviceKey(let source, let reason):  // errSecParam
-            Row(.invalidDeviceKey, -50, [source, reason]) {
-                "The key (\(source)) cannot be used: \(reason). Nothing was changed."
+            Row(.invalidDeviceKey, -50, [source, reason], changes: false) {
+                "The key (\(source)) cannot be used: \(reason)."
             }
         case .deviceKeyMismatch(let path):  // errSecAuthFailed
-            Row(.deviceKeyMismatch, -25293, [path]) {
-                "The device key (\(path)) does not belong to this store. Put the right one back. Nothing was changed."
+            Row(.deviceKeyMismatch, -25293, [path], changes: false) {
+                "The device key (\(path)) does not belong to this store. Put the right one back."
             }
         case .missing(let record):  // errSecNoSuchKeychain
-            Row(.missing, -25294, [record], at: record) {
-                "\(record) is missing. Restore it from a copy of the store. Nothing was changed."
+            Row(.missing, -25294, [record], at: record, changes: false) {
+                "\(record) is missing. Restore it from a copy of the store."
             }
         case .corrupt(let record, let reason):  // errSecInvalidRecord
             Row(.corrupt, -67701, [record, reason], at: record) {
@@ -134,23 +138,23 @@ extension LockboxError {
                 "\(record) was tampered with, or belongs to another key, prefix or store. \(Self.repair)"
             }
         case .unsupportedVersion(let record, let version):  // errSecIncompatibleVersion
-            Row(.unsupportedVersion, -67704, [record, version], at: record) {
+            Row(.unsupportedVersion, -67704, [record, version], at: record, changes: false) {
                 "\(record) has the format or cipher suite \(version), which this version of Lockbox does not know. "
-                    + "Update the program. Nothing was changed."
+                    + "Update the program."
             }
         case .rolledBack(let record, let reason):  // errSecVerifyFailed
-            Row(.rolledBack, -67808, [record, reason], at: record) {
+            Row(.rolledBack, -67808, [record, reason], at: record, changes: false) {
                 "\(record) does not match what was seen before: \(reason). An attacker may have put back an old copy. "
-                    + "If you restored it yourself, call acceptRestored. Nothing was changed."
+                    + "If you restored it yourself, call acceptRestored."
             }
         case .requirementNotMet(let record, let reason):  // errSecVerifyFailed
-            Row(.requirementNotMet, -67808, [record, reason], at: record) {
+            Row(.requirementNotMet, -67808, [record, reason], at: record, changes: false) {
                 "\(record) is refused: \(reason). An attacker may have replaced it. Check the store, or change what the program "
-                    + "requires. Nothing was changed."
+                    + "requires."
             }
         case .notABackup(let path):  // errSecUnknownFormat
-            Row(.notABackup, -25257, [path]) {
-                "\(path) is not a Lockbox backup. Choose another file. Nothing was changed."
+            Row(.notABackup, -25257, [path], changes: false) {
+                "\(path) is not a Lockbox backup. Choose another file."
             }
         case .emptyBackup(let path):  // errSecItemNotFound
             Row(.emptyBackup, -25300, [path]) {
@@ -169,20 +173,19 @@ extension LockboxError {
                 "\(path) is not safe to use: \(reason)."
             }
         case .invalidLocation(let location, let reason):  // errSecParam
-            Row(.invalidLocation, -50, [location, reason], at: location) {
-                "\(quoted(location)) cannot be used: \(reason). Nothing was changed."
+            Row(.invalidLocation, -50, [location, reason], at: location, changes: false) {
+                "\(quoted(location)) cannot be used: \(reason)."
             }
         case .unreadable(let record, let reason):  // errSecIO
-            Row(.unreadable, -36, [record, reason], at: record) {
-                "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk. Nothing was changed."
+            Row(.unreadable, -36, [record, reason], at: record, changes: false) {
+                "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk."
             }
         case .readOnly(let location, let reason):  // errSecReadOnly
-            Row(.readOnly, -25292, [location, reason], at: location) {
+            Row(.readOnly, -25292, [location, reason], at: location, changes: false) {
                 "\(location) cannot be written: \(reason)."
                     + (reason.contains("errno")
                         ? " Check its owner and permissions, and whether the file system is mounted read-only."
                         : "")
-                    + " Nothing was changed."
             }
         case .lockTimeout(let location):  // errSecIO
             Row(.lockTimeout, -36, [location], at: location) {
@@ -198,16 +201,14 @@ extension LockboxError {
                 Self.failure(of: operation, path, code)
             }
         case .notReachable(let endpoint, let reason):  // errSecNotAvailable
-            Row(.notReachable, -25291, [endpoint, reason]) {
+            Row(.notReachable, -25291, [endpoint, reason], changes: false) {
                 "\(endpoint) cannot be reached: \(reason)."
                     + (endpoint.contains("://") ? " Check the address and the network, and try again." : "")
-                    + " Nothing was changed."
             }
         case .accessDenied(let endpoint, let reason):  // errSecAuthFailed
-            Row(.accessDenied, -25293, [endpoint, reason]) {
+            Row(.accessDenied, -25293, [endpoint, reason], changes: false) {
                 "\(endpoint) denied access: \(reason)."
                     + (endpoint.contains("://") ? " Check the user's name, password and permissions." : "")
-                    + " Nothing was changed."
             }
         case .userCanceled:  // errSecUserCanceled
             Row(.userCanceled, -128, []) {
@@ -229,8 +230,8 @@ extension LockboxError {
                     : "It is not known whether \(record) was changed: \(reason). Check what is stored before you repeat the call."
             }
         case .notSupported(let operation):  // errSecUnimplemented
-            Row(.notSupported, -4, [operation]) {
-                "Not supported: \(operation). Use a backend, a device or a system that supports it. Nothing was changed."
+            Row(.notSupported, -4, [operation], changes: false) {
+                "Not supported: \(operation). Use a backend, a device or a system that supports it."
             }
         }
     }
@@ -296,7 +297,10 @@ extension LockboxError {
 
 extension LockboxError: Undescribed {
     /// Says what went wrong and what to do about it, on one line. Never contains a value.
-    public var description: String {
+    public var description: String { problem + (row.changes ? "" : " Nothing was changed.") }
+
+    /// The description of a part of a call. The other parts may have changed something.
+    package var problem: String {
         let text = ShownText.line(row.text())
         // Paths and addresses stay as they are; "the item for the key" gets a capital letter.
         let isSentence = ["the ", "a ", "an "].contains(where: text.hasPrefix)

@@ -78,7 +78,7 @@ extension StoreFinding {
         case .unsafePermissions(let path, let reason):
             self.init(kind: .unsafePermissions, location: path, reason: reason)
         case .deviceKeyMismatch(let path):
-            self.init(kind: .foreign, location: path, reason: error.description)
+            self.init(kind: .foreign, location: path, reason: error.problem)
         // The description would say the location once more.
         case .corrupt(location, let reason):
             self.init(kind: .damaged, location: location, reason: reason)
@@ -89,8 +89,8 @@ extension StoreFinding {
         case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
         case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
         case .notReachable, .accessDenied, .outcomeUnknown:
-            self.init(kind: .notReachable, location: location, reason: error.description)
-        default: self.init(kind: .damaged, location: location, reason: error.description)
+            self.init(kind: .notReachable, location: location, reason: error.problem)
+        default: self.init(kind: .damaged, location: location, reason: error.problem)
         }
     }
 }

@@ -29,10 +29,10 @@ extension SealedBackend {
     ///     ``DeviceKeySource/anyOf(_:)``. If `nil`, a device key in the store is replaced by a random one, and one
     ///     that is kept elsewhere stays: see ``RotationReport/hasNewDeviceKey``.
     ///   - progress: Called after each batch of items.
-    /// - Returns: The number of resealed items, the items that could not be read, and how many the old keys are kept for.
+    /// - Returns: The number of resealed items, the items that could not be read, and how many the old keys are kept for. Also the
+    ///   error that ended the call after the new keys had taken effect, if one did: see ``RotationReport/Postponement/failed``.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
-    ///   changed the passcode since it was unlocked; ``LockboxError/storeNotFound(location:)``. After any error, the call can be
-    ///   repeated.
+    ///   changed the passcode since it was unlocked; ``LockboxError/storeNotFound(location:)``. The keys are those from before then.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func rotateKeys(newDeviceKey: DeviceKeySource? = nil, progress: (StoreProgress) -> Void = { _ in })
@@ -41,7 +41,7 @@ extension SealedBackend {
     {
         guard try keyStore.keyring(creating: false) != nil else { throw keyStore.storeIsNotFound }
         let hasNewDeviceKey = try makeNewKeys(newDeviceKey.map(DeviceKeyChange.replace) ?? .renew)
-        return try completeRotation(hasNewDeviceKey, resealing: true, progress: progress)
+        return resealAfterChange(hasNewDeviceKey, resealing: true, progress: progress)
     }
 
     /// Others who rotate at the same time may take the room that was made.
@@ -75,7 +75,7 @@ extension SealedBackend {
         )
     }
 
-    /// Reseals after a change of the slots. The change has taken effect, so whatever prevents this is in the report.
+    /// Reseals after a change of the keys. The change has taken effect, so whatever prevents this is in the report.
     func resealAfterChange(_ hasNewDeviceKey: Bool, resealing: Bool, progress: (StoreProgress) -> Void)
         -> RotationReport
     {

@@ -12,6 +12,11 @@ public final class SealedBackend: LockboxBackend {
     /// Stores the records.
     @_spi(Extensions) public var storage: any RecordStorage { keyStore.storage }
 
+    /// The file that would remember the store for this user's programs, if it cannot be written.
+    @_spi(Extensions) public var unwritableMemory: String? {
+        keyStore.memory.flatMap { $0.isWritable ? nil : $0.path }
+    }
+
     let keyStore: KeyStore
     private let namespaces = Protected<(key: SecretKey?, names: [String: String])>((nil, [:]))
 

@@ -140,6 +140,23 @@ final class StoreMemory: Sendable {
         } catch {}
     }
 
+    /// Whether the file's folder is one that this program writes to, or could be made.
+    var isWritable: Bool {
+        let folder = Path.parent(of: path)
+        var status = stat()
+        guard lstat(folder, &status) == 0 else { return Self.canBeMade(folder) }
+        return Self.isOwn(status, S_IFDIR) && access(folder, W_OK | X_OK) == 0
+    }
+
+    private static func canBeMade(_ folder: String) -> Bool {
+        let parent = Path.parent(of: folder)
+        guard errno == ENOENT, !parent.isEmpty else { return false }
+        var status = stat()
+        guard stat(parent, &status) == 0 else { return canBeMade(parent) }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
+            && access(parent, W_OK | X_OK) == 0
+    }
+
     /// Opens the file's folder, or makes it.
     private func openFolder() -> CInt? {
         let folder = Path.parent(of: path)

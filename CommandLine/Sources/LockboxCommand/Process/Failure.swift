@@ -84,7 +84,7 @@ extension LockboxError {
             "The store already has a passcode. Use `lockbox passcode change` or `lockbox passcode remove`."
         case .wrongPasscode:
             "The passcode is wrong. Check it and try again. If you are sure of it, the keybag may be forged: compare it with a "
-                + "copy of the store before you use a recovery code (`lockbox unlock --help`). Nothing was changed."
+                + "copy of the store before you use a recovery code (`lockbox unlock --help`)."
         case .invalidPasscode(let reason): "The passcode cannot be used: \(reason). Nothing was changed."
         case .notEnoughMemory(let bytes):
             "Argon2id needs \(bytes) bytes of memory, which are not available. Raise the memory limit, or run "

@@ -129,7 +129,10 @@ struct DoctorCommand: Command {
         }
         do {
             let store = try options.choice.store(for: .any)
-            guard let status = try store.backend.status() else { return [] }
+            guard let status = try store.backend.status() else {
+                try store.check(for: .making)
+                return []
+            }
             for finding in try store.storage.findings() {
                 let isOld = finding.location.split(separator: "/").last?.hasPrefix("keybag") == true
                 add(
@@ -156,8 +159,13 @@ struct DoctorCommand: Command {
                 let keyring = "no `lockbox unlock` lasts: allow keyctl, or pass --passcode-file"
                 add("the kernel keeps no keys here", keyring, if: has_user_keyring() == 0)
             }
+            if let file = store.backend.unwritableMemory {
+                let remedy = "make its folder yours, writable for nobody else, or set XDG_STATE_HOME"
+                add("\(file) cannot be written", "an older or replaced store goes unnoticed: \(remedy)")
+            }
             let isOld = status.isInterrupted || !status.olderEpochs.isEmpty
             add("a change of keys is not complete", "old keys still open items: `lockbox rotate`", if: isOld)
+            try store.checkGiven()
         } catch { add("it cannot be used", Failure(error).message) }
         return found
     }

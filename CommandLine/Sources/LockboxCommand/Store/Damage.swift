@@ -85,7 +85,7 @@ struct AcceptRestoredCommand: Command {
         // Before it is accepted, nothing else can be asked of the store.
         let store = try options.store(unlockedBy: secret.secret, for: .any)
         guard try isRefused(store) else {
-            guard try store.isMade else { throw store.noStore }
+            try store.checkGiven()
             return store.say("The store is the one that was seen before, or newer. Nothing was changed.")
         }
         guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }

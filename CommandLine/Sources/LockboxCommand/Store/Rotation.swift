@@ -65,11 +65,15 @@ struct RotateCommand: Command {
     }
 
     private func acceptItem(_ record: String, in store: Store) throws {
-        let item = try store.unlocking { try store.backend.acceptItem(record: store.record(record)) }
-        try store.report(
-            "accepted: \(item.key.prefix.onOneLine) \(item.key.key.onOneLine), \(item.attributes.accessibility), of "
-                + "\(item.attributes.modified.local). An attacker with the former keys could have made it."
-        )
+        do {
+            let item = try store.unlocking { try store.backend.acceptItem(record: store.record(record)) }
+            try store.report(
+                "accepted: \(item.key.prefix.onOneLine) \(item.key.key.onOneLine), \(item.attributes.accessibility), of "
+                    + "\(item.attributes.modified.local). An attacker with the former keys could have made it."
+            )
+        } catch let error as LockboxError where error.isHidden {
+            throw Failure(error.status, "\(error.advice) If it is not yours, \(store.setAside).")
+        }
     }
 
     private func deviceKey(_ report: RotationReport) -> String {
@@ -109,16 +113,23 @@ extension Store {
         Unreadable(result.findings).note()
         let problem =
             if let postponement = result.postponement, postponement != .requested {
-                "The new keys are in use, but the items could not be resealed: the old keys still open them. "
+                "The new keys are in use, but not all items could be resealed: the old keys still open the rest. "
                     + "Run `lockbox rotate`."
             } else if result.unrevokedCount == 0, result.postponement == nil {
                 "Damaged items: \(result.unreadableItems.count). The old keys are gone. Restore these items from a backup, or "
                     + "use `lockbox remove --record` or `lockbox quarantine`."
             } else {
                 "Items that could not be read: \(result.unreadableItems.count). The old keys are kept for them, but open nothing by "
-                    + "themselves. Make these items readable, and accept by name those that are yours: `lockbox rotate --accept`. Or "
-                    + "remove them, and run `lockbox rotate` again."
+                    + "themselves. Make these items readable, and accept by name those that are yours: `lockbox rotate --accept`. For "
+                    + "the others, also a link or a folder in an item's place, \(setAside). Then run `lockbox rotate` again."
             }
-        throw Failure(.damaged, problem)
+        let isFailed = result.postponement == .failed
+        throw Failure(
+            isFailed ? result.unreadableItems.first?.error.status ?? .inputOutput : .damaged,
+            problem
+        )
     }
+
+    /// The call that takes an item out of the store, whatever is in its place.
+    fileprivate var setAside: String { "use `lockbox \(cluster == nil ? "quarantine" : "remove --record")`" }
 }

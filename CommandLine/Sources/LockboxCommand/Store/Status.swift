@@ -86,8 +86,7 @@ struct StatusCommand: Command {
             prefixes: prefixes
         )
         // The output is the state for all programs, and not what the secret opens.
-        try store.check(for: .existing)
-        try store.unlockIfGiven()
+        try store.checkGiven()
         if json { try Output.json(status) } else { try print(status, state) }
         try unreadable.fail(in: store)
     }

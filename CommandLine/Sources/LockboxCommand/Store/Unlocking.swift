@@ -61,7 +61,7 @@ struct LockCommand: Command {
         lock: Lock the store for every program of this user.
 
         Items of the afterFirstUnlock classes stay readable until the machine restarts, unless --all is \
-        given.
+        given. Needs no passcode, but checks one that is given, after it has locked the store.
 
         Example: lockbox lock
         """
@@ -73,10 +73,12 @@ struct LockCommand: Command {
 
     func run() throws {
         let store = try options.choice.store(for: .any)
-        // A store that cannot be opened may still be unlocked for other programs.
+        // First of all, so that a wrong secret leaves nothing unlocked.
+        try store.backend.lock(includingAfterFirstUnlock: all)
+        if store.secret != nil || store.choice.requirements != StoreRequirements() { try store.checkGiven() }
+        // A store that cannot be opened may have been unlocked for other programs.
         if let isMade = try? store.isMade, !isMade { throw store.noStore }
         if (try? store.backend.lockState) == .unprotected { throw LockboxError.passcodeNotSet }
-        try store.backend.lock(includingAfterFirstUnlock: all)
         store.tell(
             all ? "The store is locked." : "The store is locked, except for the afterFirstUnlock classes."
         )
@@ -224,6 +226,12 @@ extension Store {
         if case .recoveryCode(file: nil) = secret { return }
         given.isUsed = true
         _ = try unlockWithGiven { try backend.unlock(with: $0) }
+    }
+
+    /// Checks the secret that was given to a command that needs none.
+    func checkGiven() throws {
+        try check(for: .existing)
+        try unlockIfGiven()
     }
 
     /// Unlocks a locked store before the user is asked for anything else.
