@@ -7,7 +7,7 @@ import time
 import checker
 import rounds
 from faults import FAULTS, SETTINGS
-from model import see_absent, see_attributes, see_item, see_value
+from model import see_absent, see_item, see_value
 from ordering import is_look, states_of, step_of
 from outcomes import Outcomes
 
@@ -101,7 +101,7 @@ def kind_of(violation, history):
     step, argument = step_of(violation.failed), violation.failed.argument
     if step is see_absent:
         return "wrong nil"
-    if step not in (see_value, see_item, see_attributes):
+    if step not in (see_value, see_item):
         return "other"
     value = argument[0] if step is see_value else argument[0][0]
     if value not in written(history.operations[violation.key]):

@@ -207,7 +207,9 @@ import Testing
         )
         let third = Protected<Task<Session?, any Error>?>(nil)
         let (hasBegun, mayEnd) = (Protected(false), Protected(false))
-        let first = try await refresh(stopped, "first ") {
+        // On a busy machine, the third one may take seconds.
+        let patient = Lockbox.RefreshLimits(takeover: .milliseconds(200), storing: .seconds(60))
+        let first = try await refresh(stopped, "first ", patient) {
             isStopped.withLock { $0 = true }
             await #expect(throws: Refused.self) { try await refresh(memory, "second ") { throw Refused() } }
             third.withLock {
