@@ -217,12 +217,12 @@ import LockboxPlatform
     public func findings() throws(LockboxError) -> [StoreFinding] {
         guard let root = try folders.folder(.root, creating: false) else { return [] }
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
-        var findings = try root.names().filter { !own.contains($0) }.map {
-            StoreFinding(
-                kind: .foreign,
-                location: root.filePath($0),
-                reason: "it does not belong to the store"
-            )
+        var findings: [StoreFinding] = []
+        // overlayfs may list a file that is just renamed into the folder by its former name.
+        for name in try root.names() where !own.contains(name) {
+            guard try root.holds(name) else { continue }
+            let reason = "it does not belong to the store"
+            findings.append(StoreFinding(kind: .foreign, location: root.filePath(name), reason: reason))
         }
         do { findings += try temporaryFindings(in: root) } catch {
             findings.append(StoreFinding(error, location: root.filePath("tmp")))
