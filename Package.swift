@@ -56,8 +56,13 @@ let package = Package(
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
-        .target(name: "LockboxPlatform", path: "Sources/System/LockboxPlatform", swiftSettings: settings),
-        .target(name: "LockboxCore", dependencies: ["LockboxPlatform", "CLinux"], swiftSettings: settings),
+        .target(
+            name: "LockboxPlatform",
+            dependencies: ["Clibsodium", "CLinux"],
+            path: "Sources/System/LockboxPlatform",
+            swiftSettings: settings
+        ),
+        .target(name: "LockboxCore", dependencies: ["LockboxPlatform"], swiftSettings: settings),
         .target(name: "LockboxAge", dependencies: ["Clibsodium"], swiftSettings: settings),
         .target(
             name: "LockboxStore",
@@ -71,7 +76,7 @@ let package = Package(
         ),
         .target(
             name: "LockboxTesting",
-            dependencies: ["Lockbox", "LockboxCore", "LockboxStore", "LockboxPlatform"],
+            dependencies: ["Lockbox", "LockboxCore", "LockboxStore", "LockboxPlatform", "Clibsodium"],
             swiftSettings: settings
         ),
 

@@ -118,7 +118,7 @@ extension Lockbox {
             case .busy:
                 if try isUsable(old) { return old }
                 try run.checkIsNotWithin()
-                try await Task.sleep(for: wait.pause)
+                try await world.pause(wait.pause)
                 continue
             case .claimed(let claim):
                 let new = try await run.replace(old, claim, decode: decode, encode: encode, refresh: refresh)
@@ -193,7 +193,7 @@ private struct Refresh: Sendable {
     let key: ItemKey
     let options: WriteOptions
     let limits: Lockbox.RefreshLimits
-    private let id = UInt64.random(in: .min ... .max)
+    private let id = randomNumber()
     private var files: FileStorage? {
         var storage = (lockbox.backend as? SealedBackend)?.storage
         // The command's storage passes everything on, to files or to a cluster.
@@ -392,10 +392,10 @@ private struct Refresh: Sendable {
     /// Returns nil, or the value that is there instead.
     func store(_ new: ArchivedValue, _ claim: Claim) throws -> ArchivedValue? {
         claim.presence?.giveRoom()
-        let end = SuspendingClock.now + limits.storing
+        let end = world.awakeTime + limits.storing
         let wait = RefreshWait()
         while true {
-            let isOver = SuspendingClock.now >= end
+            let isOver = world.awakeTime >= end
             switch Result(catching: { try commit(new, claim) }) {
             case .success(.stored):
                 claim.presence?.end()
@@ -406,7 +406,7 @@ private struct Refresh: Sendable {
             case .success(.removed): throw LockboxError.itemNotFound(key: key.key)
             case .success(.busy) where isOver: throw LockboxError.conflict(record: key.location)
             case .failure(let error) where isOver: throw error
-            case .success(.busy), .failure: usleep(UInt32(wait.pause / .microseconds(1)))
+            case .success(.busy), .failure: world.sleep(wait.pause)
             }
         }
     }

@@ -53,17 +53,17 @@ struct RefreshClaim: Equatable {
 
 /// The time that a caller has waited.
 struct RefreshWait {
-    private let start = SuspendingClock.now
+    private let start = world.awakeTime
 
     /// Short at first, so that a wait lasts an eighth longer than it has to at most.
-    var pause: Duration { min(max((.now - start) / 8, .milliseconds(2)), .milliseconds(250)) }
+    var pause: Duration { min(max((world.awakeTime - start) / 8, .milliseconds(2)), .milliseconds(250)) }
 }
 
 /// The silence of another holder, as the callers of this process have seen it one after the other: none may wait for long.
 struct RefreshWatch {
     private var claim: String?
     private var silence = Duration.zero
-    private var last = SuspendingClock.now
+    private var last = world.awakeTime
 
     private static let all = Protected<[String: RefreshWatch]>([:])
 
@@ -84,7 +84,7 @@ struct RefreshWatch {
     mutating func silence(
         of claim: String,
         patience: Duration,
-        now: SuspendingClock.Instant = .now
+        now: Duration = world.awakeTime
     )
         -> Duration
     {

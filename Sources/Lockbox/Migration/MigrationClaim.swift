@@ -19,21 +19,21 @@ final class MigrationClaim {
     private let marker: ItemKey
     private let backend: any LockboxBackend
     private let now: Date
-    private var runner = MigrationRecord.Runner(id: .random(in: .min ... .max), heartbeat: 0)
-    private var renewed = ContinuousClock.now
+    private var runner = MigrationRecord.Runner(id: randomNumber(), heartbeat: 0)
+    private var renewed = world.uptime
 
     /// Waits until no other process runs the migration.
     init(_ marker: ItemKey, _ backend: any LockboxBackend, now: Date) throws {
         self.marker = marker
         self.backend = backend
         self.now = now
-        var seen: (runner: MigrationRecord.Runner, since: ContinuousClock.Instant)?
+        var seen: (runner: MigrationRecord.Runner, since: Duration)?
         while true {
             let other = try MigrationRecord(backend.value(for: marker, now: now), marker).runner
-            if let other, seen?.runner != other { seen = (other, .now) }
-            let isFree = other == nil || seen.map { .now - $0.since >= Self.patience } ?? false
+            if let other, seen?.runner != other { seen = (other, world.uptime) }
+            let isFree = other == nil || seen.map { world.uptime - $0.since >= Self.patience } ?? false
             if isFree, try take(from: other) { return }
-            usleep(20_000)
+            world.sleep(.milliseconds(20))
         }
     }
 
@@ -48,7 +48,7 @@ final class MigrationClaim {
             next.runner = runner
             return try next.item(marker, now: now)
         }
-        renewed = .now
+        renewed = world.uptime
         return isTakenOver
     }
 
@@ -56,12 +56,12 @@ final class MigrationClaim {
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
     func renew() throws {
-        guard .now - renewed >= Self.interval else { return }
+        guard world.uptime - renewed >= Self.interval else { return }
         var next = runner
         next.heartbeat += 1
         try change { $0.runner = next }
         runner = next
-        renewed = .now
+        renewed = world.uptime
     }
 
     /// Releases the claim.

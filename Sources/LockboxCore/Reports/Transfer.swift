@@ -82,7 +82,7 @@ struct Transfer {
     /// Expired items are transferred too: dropping them is up to the caller.
     private let now: Date? = nil
     /// In the destination, an expired item counts as absent.
-    private let today = Date()
+    private let today = world.date
 
     func run(_ prefix: String?, removing: Bool, _ progress: (StoreProgress) -> Void) throws -> TransferReport
     {

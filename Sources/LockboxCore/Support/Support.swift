@@ -1,4 +1,3 @@
-import CLinux
 public import LockboxPlatform
 
 /// The process's environment variables. Empty variables count as unset. So do all variables in a program that has more
@@ -15,8 +14,8 @@ package enum Environment {
 
     /// The value as it is.
     package static func bytes(_ name: String) -> [UInt8]? {
-        guard let value = trusted_environment(name), value.pointee != 0 else { return nil }
-        return Array(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+        guard let value = world.variable(name), !value.isEmpty else { return nil }
+        return value
     }
 }
 
@@ -45,6 +44,12 @@ extension Data {
     }
 }
 
+extension UnsafeMutablePointer<pthread_mutex_t> {
+    fileprivate func acquire() {
+        if pthread_mutex_trylock(self) != 0 { world.waitForMutex(self) }
+    }
+}
+
 /// A POSIX mutex. FoundationEssentials has no locks.
 package final class Lock: @unchecked Sendable {
     // Unchecked: the pointer never changes, and a mutex is made to be shared by threads.
@@ -69,7 +74,7 @@ package final class Lock: @unchecked Sendable {
     }
 
     package func withLock<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
-        pthread_mutex_lock(mutex)
+        mutex.acquire()
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
@@ -115,7 +120,7 @@ package final class Awaited<Value: Sendable>: @unchecked Sendable {
     }
 
     package func set(_ value: Value) {
-        pthread_mutex_lock(mutex)
+        mutex.acquire()
         defer { pthread_mutex_unlock(mutex) }
         self.value = value
         pthread_cond_broadcast(condition)
@@ -123,12 +128,10 @@ package final class Awaited<Value: Sendable>: @unchecked Sendable {
 
     /// Returns nil after that time, perhaps earlier.
     package func wait(_ time: Duration) -> Value? {
-        let (seconds, attoseconds) = time.components
-        pthread_mutex_lock(mutex)
+        mutex.acquire()
         defer { pthread_mutex_unlock(mutex) }
         if value == nil {
-            let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-            waitForCondition(condition, mutex, atMost: time)
+            world.wait(for: condition, mutex, atMost: time)
         }
         return value
     }

@@ -66,14 +66,14 @@ extension SealedBackend {
             attempt += 1
             var file = try path == "-" ? AtomicFile(standardOutput: calls) : AtomicFile(path, calls)
             var report = ExportReport()
-            let begin = ContinuousClock.now
+            let begin = world.uptime
             let locks = attempt > Self.attempts.unlocked && duration < .seconds(10) ? locks(of: prefix) : []
             let isOfOneMoment = try write(age.anew(), to: file, prefix, &report) {
                 // It could write to the store, and wait for itself.
                 if locks.isEmpty { progress($0) }
             }
             locks.forEach { $0.release() }
-            duration = .now - begin
+            duration = world.uptime - begin
             if !isOfOneMoment {
                 if attempt < Self.attempts.all { continue }
                 report.findings.append(.changing(storage.location(of: KeyStore.keybagRecord)))
@@ -112,7 +112,7 @@ extension SealedBackend {
     ) throws -> Bool {
         var backup = BackupEncryptor(age)
         guard let keyring = try keyStore.keyring(creating: false) else { throw keyStore.storeIsNotFound }
-        try file.write(backup.begin(keyring.storeID, Date()))
+        try file.write(backup.begin(keyring.storeID, world.date))
         let namespaces = try itemsToExport(keyring, prefix, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
         var read = RecordStates()

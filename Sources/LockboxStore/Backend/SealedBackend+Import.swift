@@ -79,7 +79,7 @@ extension SealedBackend {
     /// An import that has begun.
     private struct Import {
         let policy: ExistingItemPolicy
-        let today = Date()
+        let today = world.date
         var report = ImportReport()
         /// The namespaces of the items that the store had already.
         var unchanged: Set<String> = []
@@ -174,12 +174,12 @@ extension SealedBackend {
     private func classInHeader(ofFile path: String) -> Accessibility? {
         // In other storages, the location is no path.
         guard Path.isAbsolute(path) else { return nil }
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let file = LockboxPlatform.open(path, flags)
+        let calls = SystemCalls()
+        let file = CInt(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY))
         guard file >= 0 else { return nil }
-        defer { close(file) }
+        defer { calls.close(file) }
         var bytes = [UInt8](repeating: 0, count: ItemHeader.length)
-        let count = bytes.withUnsafeMutableBytes { LockboxPlatform.read(file, $0.baseAddress!, $0.count) }
+        let count = bytes.withUnsafeMutableBytes { calls.read(file, into: $0) }
         guard count == bytes.count else { return nil }
         return bytes.withUnsafeMutableBytes { ItemHeader.beginning(of: $0)?.accessibility }
     }

@@ -33,7 +33,7 @@ package struct AtomicFile: ~Copyable {
         _ calls: SystemCalls
     ) throws(LockboxError) {
         // Nothing is set before the last error: it would be destroyed twice.
-        let temporary = "\(destination).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        let temporary = "\(destination).\(String(randomNumber(), radix: 16))"
         file = try Self.create(temporary, in: folder, path: path, like: status, calls)
         self.destination = destination
         self.temporary = temporary
@@ -82,8 +82,8 @@ package struct AtomicFile: ~Copyable {
     private static func copyOwner(of status: stat, to file: CInt, path: String, calls: SystemCalls)
         throws(LockboxError)
     {
-        if status.st_uid != geteuid() || status.st_gid != getegid() {
-            let result = errnoIfNegative(fchown(file, status.st_uid, status.st_gid))
+        if status.st_uid != calls.world.user || status.st_gid != calls.world.group {
+            let result = calls.world.chown(file, user: status.st_uid, group: status.st_gid)
             if result == -Int(EPERM) {
                 let owner = "user \(status.st_uid) and group \(status.st_gid)"
                 throw LockboxError.unsafePermissions(

@@ -62,7 +62,7 @@ final class Directory: Sendable {
         do {
             var status = stat()
             try check(calls.fstat(descriptor, &status), "fstat", path)
-            try checkPermissions(status, path)
+            try checkPermissions(status, path, calls.world.user)
             return Directory(path: path, descriptor: descriptor, calls: calls, status: status)
         } catch {
             calls.close(descriptor)
@@ -75,10 +75,10 @@ final class Directory: Sendable {
         try Directory.open(name, at: descriptor, path: "\(path)/\(name)", calls: calls, creating: creating)
     }
 
-    private static func checkPermissions(_ status: stat, _ path: String) throws(LockboxError) {
+    private static func checkPermissions(_ status: stat, _ path: String, _ user: uid_t) throws(LockboxError) {
         let reason: String? =
-            if status.st_uid != geteuid() {
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner, or chown it"
+            if status.st_uid != user {
+                "it belongs to user \(status.st_uid), and this process runs as \(user); run it as the owner, or chown it"
             } else if status.st_mode & 0o022 != 0 {
                 "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
             } else {

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 import LockboxPlatform
 
 /// Stores records as files in a folder that only its owner can access.
@@ -86,7 +86,7 @@ import LockboxPlatform
     ) throws -> Result? {
         try folders.sparingDescriptors { () throws -> Result? in
             let id = StoreFolders.FolderID(namespace: record.namespace)
-            guard let folder = try folders.current(id, within: 1_000_000) else { return nil }
+            guard let folder = try folders.current(id, within: .milliseconds(1)) else { return nil }
             let found = try folder.readRecord(record.name, atLeast: minimum, maximum: maximum, body)
             if let found { return found }
             return try confirmingAbsence(id) {
@@ -128,7 +128,7 @@ import LockboxPlatform
             {
                 return found
             }
-            usleep(1000)
+            calls.world.sleep(.milliseconds(1))
         }
         return nil
     }
@@ -157,7 +157,7 @@ import LockboxPlatform
 
     /// Waits for running writers, but not for a stopped one.
     private func completeNames(_ id: StoreFolders.FolderID) throws(LockboxError) -> NameList {
-        let deadline = ContinuousClock.now + lockTimeout
+        let deadline = calls.world.uptime + lockTimeout
         var patience = Duration.milliseconds(50)
         while true {
             guard let folder = try folders.current(id) else { return NameList() }
@@ -168,11 +168,11 @@ import LockboxPlatform
                 defer { lock.release() }
                 return try folder.names()
             } catch {
-                guard error.isRefusal || error.code == .lockTimeout, ContinuousClock.now < deadline,
+                guard error.isRefusal || error.code == .lockTimeout, calls.world.uptime < deadline,
                     !BlockingCall.isUnwanted
                 else { throw error }
                 patience *= 2
-                usleep(100)
+                calls.world.sleep(.microseconds(100))
             }
         }
     }
@@ -283,7 +283,7 @@ import LockboxPlatform
             try folders.folderForWriting(.quarantine)
         }
         // The same name may be set aside more than once.
-        let name = "\(record.name).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        let name = "\(record.name).\(String(randomNumber(), radix: 16))"
         try lock.setRenaming(true)
         let renamed = calls.rename(record.name, at: folder.descriptor, to: name, at: quarantine.descriptor)
         try? lock.setRenaming(false)
@@ -322,7 +322,7 @@ package final class Presence: Sendable {
     }
 
     /// Gives the room back, to be written to.
-    package func giveRoom() { file.withLock { file in file.map { _ = ftruncate($0, 0) } } }
+    package func giveRoom() { file.withLock { file in file.map { _ = folder.calls.truncate($0, to: 0) } } }
 
     package func end() {
         let file = file.withLock { file in
@@ -372,8 +372,7 @@ enum AbandonedFiles {
 
     /// Returns `lockbox-` and 32 hexadecimal digits.
     static func newName() -> String {
-        let random = (0..<digits).map { _ in Character(String(Int.random(in: 0..<16), radix: 16)) }
-        return prefix + String(random)
+        prefix + [randomNumber(), randomNumber()].flatMap { withUnsafeBytes(of: $0, Array.init) }.hexadecimal
     }
 
     static func isName(_ name: String) -> Bool {
@@ -395,7 +394,9 @@ enum AbandonedFiles {
         guard isName(name), temporary.calls.stat(name, at: temporary.descriptor, &status) == 0,
             status.st_mode & S_IFMT == S_IFREG
         else { return nil }
-        return time(nil).subtractingReportingOverflow(modificationTime(status).tv_sec).partialValue
+        return Int(temporary.calls.world.date.timeIntervalSince1970).subtractingReportingOverflow(
+            modificationTime(status).tv_sec
+        ).partialValue
     }
 
     /// Whether no writer has the file's lock. If so, calls `body` with the lock: a writer that has only just created the file

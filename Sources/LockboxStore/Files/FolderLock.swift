@@ -1,4 +1,3 @@
-import CLinux
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
@@ -131,13 +130,13 @@ final class LockFile: Sendable {
     /// Takes the lock, waiting as long as necessary. The kernel serves waiting processes in order, but a
     /// process that arrives just when the lock is free overtakes them, and so checks ``isWaitedFor`` first.
     func waitForLock() -> Int {
-        file_set_waiting(descriptor, 1)
-        defer { file_set_waiting(descriptor, 0) }
+        calls.world.setWaiting(true, descriptor)
+        defer { calls.world.setWaiting(false, descriptor) }
         return calls.waitForLock(descriptor)
     }
 
     /// Whether others wait for the lock. Always false on Apple's systems, where it cannot be determined.
-    var isWaitedFor: Bool { file_is_waited_for(descriptor) != 0 }
+    var isWaitedFor: Bool { calls.world.isWaitedFor(descriptor) }
 
     /// Explicit, because closing is not enough if a forked child has inherited the descriptor.
     func unlock() { calls.unlock(descriptor) }
@@ -205,7 +204,7 @@ final class LockQueue: Sendable {
         var givingWayAfter: UInt64?
         /// Until then, no other process is given way to: the last one did not take the lock, and may have been
         /// stopped.
-        var givesWayAgainAt: ContinuousClock.Instant?
+        var givesWayAgainAt: Duration?
         /// The request of the last thread that timed out.
         var request: LockRequest?
     }
@@ -291,13 +290,13 @@ final class LockQueue: Sendable {
             defer { state.givingWayAfter = nil }
             return (state.givingWayAfter, state.givesWayAgainAt)
         }
-        let start = ContinuousClock.now
+        let start = world.uptime
         guard let count, notBefore.map({ $0 <= start }) ?? true else { return }
         while try file.count() == count {
-            if ContinuousClock.now - start > .milliseconds(2) {
+            if world.uptime - start > .milliseconds(2) {
                 return state.withLock { $0.givesWayAgainAt = start + .milliseconds(100) }
             }
-            usleep(20)
+            world.sleep(.microseconds(20))
         }
     }
 
@@ -356,7 +355,7 @@ struct Patience {
     private let directory: Directory
     private let limit: Duration
     private var count: UInt64?
-    private var since = ContinuousClock.now
+    private var since = world.uptime
 
     init(_ directory: Directory, _ limit: Duration) {
         self.directory = directory
@@ -371,7 +370,7 @@ struct Patience {
     var isOver: Bool {
         mutating get {
             if BlockingCall.isUnwanted { return true }
-            let now = ContinuousClock.now
+            let now = world.uptime
             let current = try? LockFile.count(of: directory)
             if current != count {
                 count = current

@@ -9,6 +9,7 @@ package final class FolderWatch: Sendable {
     /// The folder, after the folders above it that are watched too.
     private let paths: [String]
     private let stop: CInt
+    private let world: any World
 
     /// - Parameters:
     ///   - path: The folder. An absolute path.
@@ -20,13 +21,14 @@ package final class FolderWatch: Sendable {
             paths.insert(Self.parent(of: first), at: 0)
         }
         self.paths = paths
-        stop = CInt(try Self.checked(folder_watch_open_stop(), "eventfd", path: path))
+        world = LockboxPlatform.world
+        stop = CInt(try Self.checked(world.openStop(), "eventfd", path: path))
     }
 
-    deinit { close(stop) }
+    deinit { _ = world.close(stop) }
 
     /// Ends the reports.
-    package func cancel() { folder_watch_stop(stop) }
+    package func cancel() { world.stop(stop) }
 
     /// Begins to watch, and reports in a thread of its own until ``cancel()`` is called. Nothing is reported
     /// after a failure.
@@ -47,7 +49,7 @@ package final class FolderWatch: Sendable {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 8)
         defer { buffer.deallocate() }
         while true {
-            let length = folder_watch_read(watches.descriptor, stop, buffer.baseAddress, buffer.count)
+            let length = world.readWatch(watches.descriptor, stop, into: buffer)
             guard try Self.checked(length, "poll", path: paths[paths.count - 1]) > 0 else { return }
             guard let names = watches.names(UnsafeRawBufferPointer(buffer.part(..<length))) else {
                 // New watches first: what changes before them is what this report is about.
@@ -77,25 +79,27 @@ package final class FolderWatch: Sendable {
         let descriptor: CInt
         /// For each watch the name that counts in it, or nil for the folder itself, where each one does.
         private let names: [CInt: String?]
+        private let world: any World
 
         init(_ paths: [String]) throws(LockboxError) {
-            descriptor = CInt(try FolderWatch.checked(folder_watch_open(), "inotify_init1", path: paths[0]))
+            world = LockboxPlatform.world
+            descriptor = CInt(try FolderWatch.checked(world.openWatch(), "inotify_init1", path: paths[0]))
             var names: [CInt: String?] = [:]
             do { try Self.add(paths, descriptor, to: &names) } catch {
-                close(descriptor)
+                _ = world.close(descriptor)
                 throw error
             }
             self.names = names
         }
 
-        deinit { close(descriptor) }
+        deinit { _ = world.close(descriptor) }
 
         /// Watches each folder before it looks for the next one, so that none is created unnoticed.
         private static func add(_ paths: [String], _ descriptor: CInt, to names: inout [CInt: String?])
             throws(LockboxError)
         {
             for (index, path) in paths.enumerated() {
-                let result = folder_watch_add(descriptor, path)
+                let result = LockboxPlatform.world.addWatch(descriptor, path)
                 let isAbsent = result == -Int(ENOENT) || result == -Int(ENOTDIR)
                 // Moves of a folder in one that may not be read go unnoticed.
                 if result == -Int(EACCES) || result == -Int(EPERM), index + 1 < paths.count { continue }
@@ -127,9 +131,4 @@ package final class FolderWatch: Sendable {
             return changed
         }
     }
-}
-
-/// The file system that a file is on, by the kernel's number.
-enum FileSystem {
-    @Sendable static func isFUSE(_ descriptor: CInt) -> Bool { file_is_on_fuse(descriptor) != 0 }
 }

@@ -17,6 +17,6 @@
         }
 
         /// In a static program, the C library's own functions load plug-ins, and may crash.
-        static func ofAccount() throws(LockboxError) -> String { try ofUser(geteuid(), in: "/etc/passwd") }
+        static func ofAccount() throws(LockboxError) -> String { try ofUser(world.user, in: "/etc/passwd") }
     }
 #endif

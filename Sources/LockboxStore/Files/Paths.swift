@@ -20,15 +20,15 @@ package enum Path {
     }
 
     private static func currentFolder(for path: String) throws(LockboxError) -> String {
-        guard let folder = getcwd(nil, 0) else {
+        var code: CInt = 0
+        guard let folder = world.currentFolder(&code) else {
             let reason =
-                errno == ENOENT
+                code == ENOENT
                 ? "the current folder was removed; give an absolute path"
-                : "the current folder is unknown: \(String(cString: strerror(errno)))"
+                : "the current folder is unknown: \(String(cString: strerror(code)))"
             throw LockboxError.invalidLocation(location: path, reason: reason)
         }
-        defer { free(folder) }
-        if let text = String(validatingCString: folder) { return text }
+        if let text = String(validating: folder, as: UTF8.self) { return text }
         throw LockboxError.invalidLocation(
             location: path,
             reason: "the name of the current folder is not UTF-8; give an absolute path"
@@ -75,7 +75,7 @@ package enum HomeFolder {
 
     /// Returns what a file in the format of passwd(5) says.
     package static func ofUser(_ user: uid_t, in file: String) throws(LockboxError) -> String {
-        let lines = FileManager.default.contents(atPath: file)?.split(separator: UInt8(ascii: "\n")) ?? []
+        let lines = SystemCalls().contents(of: file)?.split(separator: UInt8(ascii: "\n")) ?? []
         for line in lines {
             let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
             guard fields.count == 7, String(decoding: fields[2], as: UTF8.self) == "\(user)" else { continue }

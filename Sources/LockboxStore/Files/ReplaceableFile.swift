@@ -1,4 +1,3 @@
-import CLinux
 public import LockboxCore
 import LockboxPlatform
 
@@ -31,8 +30,8 @@ public struct ReplaceableFile: Sendable {
         defer { calls.close(file) }
         var status = stat()
         try check(calls.fstat(file, &status), "fstat", place.path)
-        try Self.checkLinks(place, status)
-        try Self.checkCanBeReplaced(file, status, place.path)
+        try Self.checkLinks(place, status, calls.world.user)
+        try Self.checkCanBeReplaced(file, status, place.path, calls)
         let bytes = try Self.read(file, Int(status.st_size), place.path, calls)
         var now = stat()
         try check(calls.stat(place.name, at: place.folder.descriptor, &now), "stat", place.path)
@@ -50,11 +49,11 @@ public struct ReplaceableFile: Sendable {
     ///
     /// - Throws: ``LockboxError/unsafePermissions(path:reason:)``.
     public func checkOwner() throws(LockboxError) {
-        if status.st_uid == geteuid() { return }
+        if status.st_uid == calls.world.user { return }
         throw LockboxError.unsafePermissions(
             path: path,
             reason:
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); run it as the owner"
+                "it belongs to user \(status.st_uid), and this process runs as \(calls.world.user); run it as the owner"
         )
     }
 
@@ -82,8 +81,9 @@ public struct ReplaceableFile: Sendable {
         try AtomicFile(replacing: place, status, calls)
     }
 
-    private static func checkLinks(_ place: ResolvedPath, _ status: stat) throws(LockboxError) {
-        let trusted = [0, geteuid(), status.st_uid]
+    private static func checkLinks(_ place: ResolvedPath, _ status: stat, _ user: uid_t) throws(LockboxError)
+    {
+        let trusted = [0, user, status.st_uid]
         guard let link = place.links.first(where: { !trusted.contains($0.owner) }) else { return }
         throw LockboxError.unsafePermissions(
             path: link.path,
@@ -92,7 +92,8 @@ public struct ReplaceableFile: Sendable {
         )
     }
 
-    private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String) throws(LockboxError)
+    private static func checkCanBeReplaced(_ file: CInt, _ status: stat, _ path: String, _ calls: SystemCalls)
+        throws(LockboxError)
     {
         let reason: String? =
             if status.st_mode & S_IFMT != S_IFREG {
@@ -100,7 +101,7 @@ public struct ReplaceableFile: Sendable {
             } else if status.st_nlink > 1 {
                 // The items would remain under the file's other names.
                 "it has \(status.st_nlink) hard links; remove the others"
-            } else if has_access_control_list(file) != 0 {
+            } else if calls.world.hasAccessControlList(file) {
                 // Without it, others might be able to read the new file.
                 "it has an access control list, which its replacement would not have; remove it"
             } else {

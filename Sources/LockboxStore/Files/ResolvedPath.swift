@@ -93,11 +93,9 @@ final class OpenFolder: Sendable {
     deinit { calls.close(descriptor) }
 
     func target(ofLink name: String, path: String) throws(LockboxError) -> String {
-        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let read = readlinkat(descriptor, name, &target, target.count)
-        let length = try check(errnoIfNegative(read), "readlink", path)
-        let bytes = target[..<length].map(UInt8.init(bitPattern:))
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        var target: [UInt8] = []
+        try check(calls.world.readLink(name, at: descriptor, &target), "readlink", path)
+        if let text = String(validating: target, as: UTF8.self) { return text }
         throw LockboxError.invalidLocation(location: path, reason: "it leads to a name that is not UTF-8")
     }
 }

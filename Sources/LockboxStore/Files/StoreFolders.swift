@@ -14,7 +14,7 @@ final class StoreFolders: Sendable {
         var open: [FolderID: Directory] = [:] { didSet { recent = [] } }
         /// The few folders used last, with a time in nanoseconds. An array, because comparing a few IDs costs less than hashing
         /// one.
-        var recent: [(id: FolderID, folder: Directory, time: UInt64)] = []
+        var recent: [(id: FolderID, folder: Directory, time: Duration)] = []
     }
 
     enum FolderID: Hashable {
@@ -138,7 +138,7 @@ final class StoreFolders: Sendable {
         }
         if path == directory { return }
         // sudo may leave the home folder of another user in the environment, who could make nothing beside root's folders.
-        if location.isInHome, geteuid() == 0, status.st_uid != 0 {
+        if location.isInHome, calls.world.user == 0, status.st_uid != 0 {
             throw LockboxError.unsafePermissions(
                 path: path,
                 reason:
@@ -202,11 +202,11 @@ final class StoreFolders: Sendable {
     /// Returns the folder that is at the path now, or nil if there is none.
     ///
     /// - Parameter time: If the path was checked in the last so many nanoseconds, it is not checked again.
-    func current(_ id: FolderID, within time: UInt64 = 0) throws(LockboxError) -> Directory? {
-        let now = monotonicTime()
+    func current(_ id: FolderID, within time: Duration = .zero) throws(LockboxError) -> Directory? {
+        let now = calls.world.uptime
         let recent = state.withLock { state in
             // Another thread may have checked after this one read the clock.
-            time == 0 ? nil : state.recent.first { $0.id == id && now < $0.time + time }?.folder
+            time == .zero ? nil : state.recent.first { $0.id == id && now < $0.time + time }?.folder
         }
         if let recent { return recent }
         let folder = try folder(id, creating: false)
@@ -228,7 +228,7 @@ final class StoreFolders: Sendable {
         }
     }
 
-    private func noteIsInPlace(_ folder: Directory, _ id: FolderID, at time: UInt64) {
+    private func noteIsInPlace(_ folder: Directory, _ id: FolderID, at time: Duration) {
         state.withLock { state in
             state.recent.removeAll { $0.id == id }
             if state.recent.count == 4 { state.recent.removeFirst() }
@@ -238,7 +238,7 @@ final class StoreFolders: Sendable {
 
     /// Returns whether the folder's path still leads to it.
     func isInPlace(_ folder: Directory, _ id: FolderID) throws(LockboxError) -> Bool {
-        let now = monotonicTime()
+        let now = calls.world.uptime
         guard let root = state.withLock({ $0.open[.root] }) else { return false }
         var links = [(FolderID.root, root, directory, SystemCalls.currentDirectory)]
         if id != .root { links.append((id, folder, id.path, root.descriptor)) }
@@ -288,7 +288,7 @@ final class StoreFolders: Sendable {
     // MARK: Descriptors
 
     /// An eighth of the process's descriptors, and at most 64.
-    static let maximumOpen = descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
+    static let maximumOpen = world.descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
 
     /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
     func sparingDescriptors<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -310,10 +310,4 @@ final class StoreFolders: Sendable {
     private static func keepRoot(_ open: inout [FolderID: Directory]) {
         open = open.filter { $0.key == .root }
     }
-}
-
-private func monotonicTime() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

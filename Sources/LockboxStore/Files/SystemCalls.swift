@@ -1,7 +1,7 @@
 package import LockboxCore
 package import LockboxPlatform
 
-/// The system calls that Lockbox makes on files, one method each, so that tests can make any of them fail.
+/// The calls of a ``World`` that Lockbox makes on files, so that tests can make any of them fail.
 ///
 /// A negative result is `-errno`. Interrupted calls are repeated.
 package struct SystemCalls: Sendable {
@@ -20,59 +20,83 @@ package struct SystemCalls: Sendable {
     package var fault: (@Sendable (Call) -> Fault?)?
 
     /// Whether a file is on FUSE, where locks are those of one mount.
-    package var isOnFUSE: @Sendable (CInt) -> Bool = FileSystem.isFUSE
+    package var isOnFUSE: @Sendable (CInt) -> Bool
 
-    package init(fault: (@Sendable (Call) -> Fault?)? = nil) { self.fault = fault }
+    package let world: any World
+
+    /// Makes the calls in the world of this thread.
+    package init(fault: (@Sendable (Call) -> Fault?)? = nil) {
+        let world = LockboxPlatform.world
+        self.fault = fault
+        self.world = world
+        isOnFUSE = { world.isOnFUSE($0) }
+    }
 
     package static let currentDirectory: CInt = AT_FDCWD
 
     package func open(_ path: String, at directory: CInt, _ flags: CInt, mode: mode_t = 0) -> Int {
-        // An implicit conversion to a pointer would copy the path.
-        path.withCString { path in
-            perform(.open) {
-                Int(openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, mode))
-            }
+        perform(.open) {
+            world.open(
+                path,
+                at: directory,
+                flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+                mode: mode
+            )
         }
     }
 
+    /// Also through links: for files that are no part of a store.
+    package func openFollowingLinks(_ path: String, _ flags: CInt) -> Int {
+        perform(.open) { world.open(path, at: Self.currentDirectory, flags | O_CLOEXEC | O_NOCTTY, mode: 0) }
+    }
+
     package func mkdir(_ path: String, at directory: CInt, mode: mode_t) -> Int {
-        perform(.mkdir) { Int(mkdirat(directory, path, mode)) }
+        perform(.mkdir) { world.mkdir(path, at: directory, mode: mode) }
     }
 
     package func fstat(_ descriptor: CInt, _ status: inout stat) -> Int {
-        perform(.fstat) { Int(LockboxPlatform.fstat(descriptor, &status)) }
+        perform(.fstat) { world.fstat(descriptor, &status) }
     }
 
     /// Does not follow symbolic links.
     package func stat(_ path: String, at directory: CInt, _ status: inout stat) -> Int {
-        perform(.stat) { Int(fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW)) }
+        perform(.stat) { world.stat(path, at: directory, &status, followingLinks: false) }
     }
 
     package func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        perform(.read, of: buffer.count) { LockboxPlatform.read(descriptor, buffer.baseAddress, $0) }
+        perform(.read, of: buffer.count) { world.read(descriptor, into: buffer.part(..<$0), at: nil) }
     }
 
     package func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer) -> Int {
-        perform(.write, of: bytes.count) { LockboxPlatform.write(descriptor, bytes.baseAddress, $0) }
+        perform(.write, of: bytes.count) { world.write(descriptor, bytes.part(..<$0), at: nil) }
     }
 
     /// Reads from that position, independent of the descriptor's offset.
     package func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
-        perform(.read) { pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
+        perform(.read) { world.read(descriptor, into: buffer, at: offset) }
     }
 
     /// Writes at that position, independent of the descriptor's offset.
     package func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int) -> Int {
-        perform(.write) { pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+        perform(.write) { world.write(descriptor, bytes, at: offset) }
     }
 
     package func fsync(_ descriptor: CInt) -> Int {
-        perform(.fsync) { Int(flushToDrive(descriptor)) }
+        perform(.fsync) { world.synchronize(descriptor) }
+    }
+
+    package func truncate(_ descriptor: CInt, to length: Int) -> Int {
+        perform(.write) { world.truncate(descriptor, to: length) }
+    }
+
+    /// Sets the offset of an open file, or returns it.
+    package func seek(_ descriptor: CInt, to offset: Int? = nil) -> Int {
+        perform(.read) { world.seek(descriptor, to: offset) }
     }
 
     /// Returns another descriptor of the same open file, which shares its lock.
     package func duplicate(_ descriptor: CInt) -> Int {
-        perform(.open) { Int(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) }
+        perform(.open) { world.duplicate(descriptor) }
     }
 
     @discardableResult
@@ -80,71 +104,60 @@ package struct SystemCalls: Sendable {
         let injected = fault?(.close)
         // Not repeated: Linux and Darwin close the descriptor even if they report an error, and a second call
         // might close another file.
-        var code = LockboxPlatform.close(descriptor) == 0 ? 0 : errno
-        if case .failure(let other) = injected { code = other }
-        return code == EINTR ? 0 : -Int(code)
+        var result = world.close(descriptor)
+        if case .failure(let code) = injected { result = -Int(code) }
+        return result == -Int(EINTR) ? 0 : result
     }
 
     package func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int {
-        perform(.rename) { Int(renameat(oldDirectory, old, newDirectory, new)) }
+        perform(.rename) { world.rename(old, at: oldDirectory, to: new, at: newDirectory) }
     }
 
     package func link(_ path: String, to new: String) -> Int {
-        perform(.link) { Int(linkat(Self.currentDirectory, path, Self.currentDirectory, new, 0)) }
+        perform(.link) { world.link(path, to: new) }
     }
 
     package func unlink(_ path: String, at directory: CInt) -> Int {
-        perform(.unlink) { Int(unlinkat(directory, path, 0)) }
+        perform(.unlink) { world.unlink(path, at: directory, isFolder: false) }
     }
 
     package func removeFolder(_ path: String, at directory: CInt) -> Int {
-        perform(.unlink) { Int(unlinkat(directory, path, AT_REMOVEDIR)) }
+        perform(.unlink) { world.unlink(path, at: directory, isFolder: true) }
     }
 
     package func chmod(_ path: String, at directory: CInt, mode: mode_t) -> Int {
         // A symbolic link that another process has put in the folder's place is not followed. Where the system cannot do
         // that, the mode stays what the umask left, and is checked when the folder is opened.
         perform(.chmod) {
-            let result = fchmodat(directory, path, mode, AT_SYMLINK_NOFOLLOW)
-            return result < 0 && errno == EOPNOTSUPP ? 0 : Int(result)
+            let result = world.chmod(path, at: directory, mode: mode)
+            return result == -Int(EOPNOTSUPP) ? 0 : result
         }
     }
 
     package func chmod(_ descriptor: CInt, mode: mode_t) -> Int {
-        perform(.chmod) { Int(fchmod(descriptor, mode)) }
+        perform(.chmod) { world.chmod(descriptor, mode: mode) }
     }
 
     /// Does not wait: returns -EWOULDBLOCK if another process holds the lock.
     package func lock(_ descriptor: CInt, isShared: Bool = false) -> Int {
-        perform(.flock) { Int(flock(descriptor, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB)) }
+        perform(.flock) { world.lock(descriptor, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) }
     }
 
     /// Waits for the lock as long as necessary. The kernel serves waiting processes in order of arrival.
     package func waitForLock(_ descriptor: CInt) -> Int {
-        perform(.flock) { Int(flock(descriptor, LOCK_EX)) }
+        perform(.flock) { world.lock(descriptor, LOCK_EX) }
     }
 
     /// Tests cannot make this fail, because a failure only affects fairness.
-    package func unlock(_ descriptor: CInt) { _ = flock(descriptor, LOCK_UN) }
+    package func unlock(_ descriptor: CInt) { _ = world.lock(descriptor, LOCK_UN) }
 
     /// Appends the names in a directory, except `.` and `..`. Takes ownership of the descriptor.
     package func names(in descriptor: CInt, _ names: inout NameList) -> Int {
         if case .failure(let code) = fault?(.readdir), code != EINTR {
-            LockboxPlatform.close(descriptor)
+            _ = world.close(descriptor)
             return -Int(code)
         }
-        guard let stream = fdopendir(descriptor) else {
-            let code = errno
-            LockboxPlatform.close(descriptor)
-            return -Int(code)
-        }
-        defer { closedir(stream) }
-        errno = 0
-        while let entry = readdir(stream) {
-            withUnsafeBytes(of: &entry.pointee.d_name) { names.append($0.prefix { $0 != 0 }) }
-            errno = 0
-        }
-        return -Int(errno)
+        return world.forEachName(in: descriptor) { names.append($0) }
     }
 
     private func perform(_ call: Call, _ body: () -> Int) -> Int {
@@ -161,9 +174,7 @@ package struct SystemCalls: Sendable {
             case nil: break
             }
             let result = body(count)
-            if result >= 0 { return result }
-            let code = errno
-            if code != EINTR { return -Int(code) }
+            if result != -Int(EINTR) { return result }
         }
     }
 }
@@ -187,6 +198,20 @@ extension SystemCalls {
         return offset
     }
 
+    /// Returns what is in a regular file, or nil if it cannot be read or is larger than 1 MiB.
+    func contents(of path: String) -> [UInt8]? {
+        let file = CInt(openFollowingLinks(path, O_RDONLY | O_NONBLOCK))
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var status = LockboxPlatform.stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= 1 << 20 else {
+            return nil
+        }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        let count = bytes.withUnsafeMutableBytes { try? readAll(file, into: $0, path: path) }
+        return count.map { Array(bytes[..<$0]) }
+    }
+
     package func writeAll(_ bytes: UnsafeRawBufferPointer, to file: CInt, path: @autoclosure () -> String)
         throws(LockboxError)
     {
@@ -198,7 +223,7 @@ extension SystemCalls {
 
     /// Opens a file without a name, in the folder for temporary files.
     package func openTemporary() throws(LockboxError) -> CInt {
-        let random = String(UInt64.random(in: .min ... .max), radix: 16)
+        let random = String(randomNumber(), radix: 16)
         let name = "\(try Environment["TMPDIR"] ?? "/tmp")/lockbox-\(random)"
         let flags = O_RDWR | O_CREAT | O_EXCL
         let result = open(name, at: Self.currentDirectory, flags, mode: 0o600)
@@ -217,12 +242,6 @@ package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -
     throw LockboxError.storageFailure(operation: operation, path: path(), errno: CInt(-result))
 }
 
-/// Returns the result of a call of the C library as ``SystemCalls`` does.
-func errnoIfNegative(_ result: some SignedInteger) -> Int {
-    let code = errno  // before anything that might change it
-    return result < 0 ? -Int(code) : Int(result)
-}
-
 /// The names in a folder, stored compactly because there may be a million.
 package struct NameList: Sequence {
     /// Each name is followed by a zero byte.
@@ -231,7 +250,7 @@ package struct NameList: Sequence {
     package init() {}
 
     /// Leaves out `.` and `..`.
-    package mutating func append(_ name: Slice<UnsafeRawBufferPointer>) {
+    package mutating func append(_ name: UnsafeRawBufferPointer) {
         let dot = UInt8(ascii: ".")
         if name.elementsEqual([dot]) || name.elementsEqual([dot, dot]) { return }
         bytes.append(contentsOf: name)

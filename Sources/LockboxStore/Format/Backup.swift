@@ -11,7 +11,7 @@ struct BackupReader: ~Copyable {
     /// The copy of a pipe; nil for a file.
     private let copy: CInt?
     /// The position in the file where the backup begins: another process may have read from standard input before.
-    private let start: off_t
+    private let start: Int
     /// The SHA-256 hash of the bytes of each call of the first reading. Empty before that.
     private var verified: [UInt8]
     /// After the first reading, only what they unwrap: a guess at a passphrase is costly.
@@ -24,10 +24,10 @@ struct BackupReader: ~Copyable {
         // Symbolic links are followed: the file is not part of the store, and is trusted only after it has been
         // authenticated.
         let descriptor =
-            path == "-" ? dup(STDIN_FILENO) : LockboxPlatform.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-        let opened = CInt(try check(errnoIfNegative(descriptor), "open", path))
-        let position = lseek(opened, 0, SEEK_CUR)
-        do { copy = position < 0 && errno == ESPIPE ? try calls.openTemporary() : nil } catch {
+            path == "-" ? calls.duplicate(STDIN_FILENO) : calls.openFollowingLinks(path, O_RDONLY)
+        let opened = CInt(try check(descriptor, "open", path))
+        let position = calls.seek(opened)
+        do { copy = position == -Int(ESPIPE) ? try calls.openTemporary() : nil } catch {
             calls.close(opened)
             throw error
         }
@@ -96,7 +96,7 @@ struct BackupReader: ~Copyable {
 
 extension BackupReader {
     private func rewind() throws {
-        try check(errnoIfNegative(lseek(copy ?? source, start, SEEK_SET)), "lseek", path)
+        try check(calls.seek(copy ?? source, to: start), "lseek", path)
     }
 
     private func beginning() throws -> ArraySlice<UInt8> {

@@ -294,7 +294,7 @@ extension KeyStore {
             id: id,
             kind: method.kind,
             label: label,
-            created: Date(),
+            created: world.date,
             salt: salt,
             parameters: enrollment.parameters,
             // Sealed when the keybag is written.

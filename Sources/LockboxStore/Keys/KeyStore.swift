@@ -28,7 +28,7 @@ final class KeyStore: Sendable {
     /// after a namespace's lock, before the keybag's lock.
     let keybagMutex = Lock(isRecursive: true)
     /// When a thread last found that the storage is not reachable.
-    private let outage = Protected<(error: LockboxError, end: ContinuousClock.Instant)?>(nil)
+    private let outage = Protected<(error: LockboxError, end: Duration)?>(nil)
     /// Counts the runs of Argon2id, for tests.
     let derivations = Protected(0)
 
@@ -122,11 +122,11 @@ final class KeyStore: Sendable {
     /// Lets one thread at a time read the keybag. Those that waited for one that found the storage not reachable fail as it
     /// did, and do not each wait as long again.
     private func oneByOne<Result>(_ read: () throws -> Result) throws -> Result {
-        let start = ContinuousClock.now
+        let start = world.uptime
         return try keybagMutex.withLock {
             if let outage = outage.withLock({ $0 }), outage.end > start { throw outage.error }
             do { return try read() } catch let error as LockboxError where error.code == .notReachable {
-                outage.withLock { $0 = (error, .now) }
+                outage.withLock { $0 = (error, world.uptime) }
                 throw error
             }
         }

@@ -1,4 +1,3 @@
-import CLinux
 import LockboxCore
 import LockboxPlatform
 
@@ -77,7 +76,7 @@ public struct PasscodeSource: Sendable {
             return try SecretReader.file(path, maximum: maximum)
         }
         if let directory = try Environment["CREDENTIALS_DIRECTORY"],
-            access("\(directory)/lockbox-passcode", F_OK) == 0
+            world.access("\(directory)/lockbox-passcode", F_OK) == 0
         {
             return try credential().source(maximum)
         }
@@ -134,10 +133,10 @@ public enum SecretReader {
         if path.utf8.contains(0) {
             throw LockboxError.invalidLocation(location: path, reason: "its name has a zero byte")
         }
+        let calls = SystemCalls()
         // O_NONBLOCK: does not wait for a FIFO's writer.
-        let result = errnoIfNegative(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))
-        let descriptor = CInt(try check(result, "open", path))
-        defer { close(descriptor) }
+        let descriptor = CInt(try check(calls.openFollowingLinks(path, O_RDONLY | O_NONBLOCK), "open", path))
+        defer { calls.close(descriptor) }
         try checkPermissions(descriptor, path)
         return try self.descriptor(descriptor, path: path, maximum: maximum)
     }
@@ -155,15 +154,16 @@ public enum SecretReader {
         let folder = Path.parent(of: path)
         if path == "/dev/stdin" || descriptorFolders.contains(folder) { return }
         var status = stat()
-        try check(errnoIfNegative(fstat(descriptor, &status)), "fstat", path)
+        try check(SystemCalls().fstat(descriptor, &status), "fstat", path)
         // Nothing else holds a secret.
         guard [S_IFREG, S_IFIFO].contains(status.st_mode & S_IFMT) else { return }
         let isCredential = (try? Environment["CREDENTIALS_DIRECTORY"]) == folder
+        let user = world.user
         // The group of a file that is not this user's is what lets this user read it.
-        let allowed: mode_t = isCredential ? 0o755 : status.st_uid == geteuid() ? 0o700 : 0o750
+        let allowed: mode_t = isCredential ? 0o755 : status.st_uid == user ? 0o700 : 0o750
         let reason: String? =
-            if status.st_uid != geteuid(), status.st_uid != 0 {
-                "it belongs to user \(status.st_uid), and this process runs as \(geteuid()); chown it"
+            if status.st_uid != user, status.st_uid != 0 {
+                "it belongs to user \(status.st_uid), and this process runs as \(user); chown it"
             } else if status.st_mode & 0o777 & ~allowed != 0 {
                 "its mode 0\(String(status.st_mode & 0o7777, radix: 8)) lets others use it; chmod 600 it"
             } else {
@@ -179,14 +179,13 @@ public enum SecretReader {
         maximum: Int,
         timeout: Duration = PasscodeSource.timeout
     ) throws -> [UInt8] {
-        // poll(2) would wait for a closed descriptor.
-        try check(errnoIfNegative(fcntl(descriptor, F_GETFD)), "read", path)
-        if isatty(descriptor) == 1 {
+        let world = world
+        if world.isTerminal(descriptor) {
             throw LockboxError.invalidPasscode(
                 reason: "\(path) is a terminal; use a file or a pipe"
             )
         }
-        let deadline = ContinuousClock.now + timeout
+        let deadline = world.uptime + timeout
         // One byte more than allowed, to detect excess. Never grown, which would leave copies.
         var buffer = [UInt8](repeating: 0, count: maximum + 1)
         defer { Sodium.wipe(&buffer) }
@@ -194,7 +193,7 @@ public enum SecretReader {
         while count < buffer.count {
             try wait(for: descriptor, until: deadline, path)
             let read = buffer.withUnsafeMutableBytes {
-                errnoIfNegative(LockboxPlatform.read(descriptor, $0.baseAddress! + count, $0.count - count))
+                world.read(descriptor, into: $0.part(count...), at: nil)
             }
             if read == 0 { break }
             if read == -Int(EINTR) || read == -Int(EAGAIN) { continue }
@@ -206,21 +205,12 @@ public enum SecretReader {
         return Array(buffer[..<count])
     }
 
-    private static func wait(for descriptor: CInt, until deadline: ContinuousClock.Instant, _ path: String)
-        throws
-    {
-        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    private static func wait(for descriptor: CInt, until deadline: Duration, _ path: String) throws {
         while true {
-            let rest = deadline - ContinuousClock.now
-            let milliseconds = Int32(
-                max(0, rest.components.seconds * 1000 + rest.components.attoseconds / 1_000_000_000_000_000)
-            )
-            let result = poll(&request, 1, milliseconds)
+            let result = world.waitForInput(descriptor, atMost: deadline - world.uptime)
             if result > 0 { return }
-            if result == 0 {
-                throw LockboxError.invalidPasscode(reason: "reading \(path) timed out")
-            }
-            if errno != EINTR { try check(-Int(errno), "poll", path) }
+            if result == 0 { throw LockboxError.invalidPasscode(reason: "reading \(path) timed out") }
+            if result != -Int(EINTR) { try check(result, "read", path) }
         }
     }
 }

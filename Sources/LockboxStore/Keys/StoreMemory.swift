@@ -1,4 +1,3 @@
-import CLinux
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
@@ -36,6 +35,7 @@ final class StoreMemory: Sendable {
     let path: String
     /// A store in a cluster has none.
     let folder: String?
+    private let calls = SystemCalls()
     private let known = Protected<(state: FileState, entries: [Entry])?>(nil)
 
     init(_ path: String, of folder: String?) {
@@ -46,10 +46,8 @@ final class StoreMemory: Sendable {
 
     /// The folder by one name, whatever links and spelling lead to it, also if it is gone.
     private static func resolved(_ folder: String) -> String {
-        if let found = realpath(folder, nil) {
-            defer { free(found) }
-            return String(cString: found)
-        }
+        var code: CInt = 0
+        if let found = world.resolved(folder, &code) { return String(decoding: found, as: UTF8.self) }
         let parent = Path.parent(of: folder)
         if parent.isEmpty || parent == folder { return folder }
         let name = folder.dropFirst(parent.utf8.count).drop { $0 == "/" }
@@ -71,10 +69,8 @@ final class StoreMemory: Sendable {
     /// Changes when the file does, and is nil if there is none that is believed.
     var state: FileState? {
         var status = stat()
-        guard lstat(path, &status) == 0, Self.isOwn(status, S_IFREG), status.st_size <= Self.maximumLength
-        else {
-            return nil
-        }
+        let found = calls.stat(path, at: SystemCalls.currentDirectory, &status)
+        guard found == 0, isOwn(status, S_IFREG), status.st_size <= Self.maximumLength else { return nil }
         return FileState(status)
     }
 
@@ -82,7 +78,7 @@ final class StoreMemory: Sendable {
         guard let state else { return [] }
         return known.withLock { known in
             if let known, known.state == state { return known.entries }
-            let bytes = FileManager.default.contents(atPath: path) ?? Data()
+            let bytes = calls.contents(of: path) ?? []
             let entries = bytes.split(separator: UInt8(ascii: "\n")).compactMap(Entry.init(line:))
             known = (state, entries)
             return entries
@@ -129,64 +125,63 @@ final class StoreMemory: Sendable {
 
     private func change(_ body: (inout [Entry]) -> Void) {
         guard let folder = openFolder() else { return }
-        defer { close(folder) }
-        Self.lock(folder)
+        defer { calls.close(folder) }
+        lock(folder)
         var entries = entries
         body(&entries)
         do throws(LockboxError) {
-            var file = try AtomicFile(path, SystemCalls())
+            var file = try AtomicFile(path, calls)
             try file.write(entries.flatMap { Array("\($0.line)\n".utf8) })
             try file.finish()
         } catch {}
     }
 
     /// Whether the file's folder is one that this program writes to, or could be made.
-    var isWritable: Bool {
-        let folder = Path.parent(of: path)
-        var status = stat()
-        guard lstat(folder, &status) == 0 else { return Self.canBeMade(folder) }
-        return Self.isOwn(status, S_IFDIR) && access(folder, W_OK | X_OK) == 0
-    }
+    var isWritable: Bool { isWritable(Path.parent(of: path), isThere: isOwn) }
 
-    private static func canBeMade(_ folder: String) -> Bool {
-        let parent = Path.parent(of: folder)
-        guard errno == ENOENT, !parent.isEmpty else { return false }
+    /// - Parameter isFit: Whether a folder that is there will do.
+    private func isWritable(_ folder: String, isThere isFit: (stat, mode_t) -> Bool) -> Bool {
         var status = stat()
-        guard stat(parent, &status) == 0 else { return canBeMade(parent) }
-        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
-            && access(parent, W_OK | X_OK) == 0
+        let found = calls.world.stat(folder, at: SystemCalls.currentDirectory, &status, followingLinks: true)
+        if found == 0 { return isFit(status, S_IFDIR) && calls.world.access(folder, W_OK | X_OK) == 0 }
+        guard found == -Int(ENOENT), folder.utf8.count > 1 else { return false }
+        return isWritable(Path.parent(of: folder)) {
+            $0.st_mode & S_IFMT == $1 && $0.st_uid == calls.world.user
+        }
     }
 
     /// Opens the file's folder, or makes it.
     private func openFolder() -> CInt? {
         let folder = Path.parent(of: path)
-        guard Self.make(folder) else { return nil }
-        let opened = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+        guard make(folder) else { return nil }
+        let opened = CInt(calls.open(folder, at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY))
         var status = stat()
-        if opened >= 0, fstat(opened, &status) == 0, Self.isOwn(status, S_IFDIR) { return opened }
-        if opened >= 0 { close(opened) }
+        if opened >= 0, calls.fstat(opened, &status) == 0, isOwn(status, S_IFDIR) { return opened }
+        if opened >= 0 { calls.close(opened) }
         return nil
     }
 
     /// Makes a folder in one that this user owns: root leaves nothing in another user's home.
-    private static func make(_ folder: String) -> Bool {
+    private func make(_ folder: String) -> Bool {
         var status = stat()
-        if stat(folder, &status) == 0 { return status.st_uid == geteuid() }
+        let found = calls.world.stat(folder, at: SystemCalls.currentDirectory, &status, followingLinks: true)
+        if found == 0 { return status.st_uid == calls.world.user }
         let parent = Path.parent(of: folder)
-        return errno == ENOENT && !parent.isEmpty && make(parent)
-            && (mkdir(folder, 0o700) == 0 || errno == EEXIST)
+        guard found == -Int(ENOENT), !parent.isEmpty, make(parent) else { return false }
+        let made = calls.mkdir(folder, at: SystemCalls.currentDirectory, mode: 0o700)
+        return made == 0 || made == -Int(EEXIST)
     }
 
-    private static func isOwn(_ status: stat, _ kind: mode_t) -> Bool {
-        status.st_mode & S_IFMT == kind && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+    private func isOwn(_ status: stat, _ kind: mode_t) -> Bool {
+        status.st_mode & S_IFMT == kind && status.st_uid == calls.world.user && status.st_mode & 0o022 == 0
     }
 
     /// One program after the other changes the file. Gives up after 100 ms: a program that was stopped stops no other one, and a lost
     /// entry is made again by the next unlock.
-    private static func lock(_ folder: CInt) {
-        let end = ContinuousClock.now + .milliseconds(100)
-        while flock(folder, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR, .now < end {
-            usleep(1_000)
+    private func lock(_ folder: CInt) {
+        let end = calls.world.uptime + .milliseconds(100)
+        while calls.lock(folder) == -Int(EWOULDBLOCK), calls.world.uptime < end {
+            calls.world.sleep(.milliseconds(1))
         }
     }
 }
@@ -204,7 +199,7 @@ extension StoreMemory.Entry {
     }
 
     /// Returns nil if it is none of this format.
-    fileprivate init?(line: Data) {
+    fileprivate init?(line: ArraySlice<UInt8>) {
         guard let text = String(validating: line, as: UTF8.self) else { return nil }
         let fields = text.split(separator: " ", maxSplits: 4, omittingEmptySubsequences: false).map(
             String.init

@@ -163,7 +163,7 @@ struct UserUnlock: Sendable {
     /// See ``SharedUnlock/deadline``.
     static func isOver(_ deadline: UInt64) -> Bool { deadline > 0 && deadline <= now }
 
-    private static var now: UInt64 { UInt64(max(0, time(nil))) }
+    private static var now: UInt64 { UInt64(max(0, world.date.timeIntervalSince1970)) }
 
     private func add(
         _ record: SharedUnlock,
@@ -229,7 +229,7 @@ struct KernelKeyring: Sendable {
     static let maximumLength = 32_767  // keyctl(2), keys of the type "user"
 
     func serial(of name: String) -> Serial? {
-        let result = call { kernel_key_search(name) }
+        let result = call { world.findKey(name) }
         return result > 0 ? Serial(result) : nil
     }
 
@@ -241,7 +241,7 @@ struct KernelKeyring: Sendable {
 
     /// Makes a key that this process alone sees, until ``publish(_:_:seconds:)``. Returns nil if the kernel refuses.
     func make(_ name: String, length: Int) -> Serial? {
-        let result = call { kernel_key_add(name, [UInt8](repeating: 0, count: length), length) }
+        let result = call { world.addKey(name, length: length) }
         return result > 0 ? Serial(result) : nil
     }
 
@@ -250,11 +250,11 @@ struct KernelKeyring: Sendable {
     ///
     /// - Returns: false if the kernel refuses. The key is then gone.
     func publish(_ key: Serial, _ bytes: [UInt8], seconds: UInt32?) -> Bool {
-        defer { _ = call { kernel_key_withdraw(key) } }
-        if call({ kernel_key_update(key, bytes, bytes.count) }) < 0 { return false }
-        if call({ kernel_key_set_permissions(key, Self.permissions) }) < 0 { return false }
-        if let seconds, call({ kernel_key_set_timeout(key, seconds) }) < 0 { return false }
-        return call { kernel_key_publish(key) } == 0
+        defer { _ = call { world.withdrawKey(key) } }
+        if call({ bytes.withUnsafeBytes { world.updateKey(key, $0) } }) < 0 { return false }
+        if call({ world.setKeyPermissions(key, Self.permissions) }) < 0 { return false }
+        if let seconds, call({ world.setKeyTimeout(key, seconds: seconds) }) < 0 { return false }
+        return call { world.publishKey(key) } == 0
     }
 
     /// Reads a key into memory that is wiped afterwards. Returns nil if the key is gone or longer than
@@ -266,7 +266,7 @@ struct KernelKeyring: Sendable {
     ) rethrows -> Result? {
         try withUnsafeTemporaryAllocation(byteCount: maximum, alignment: 8) { buffer in
             defer { Sodium.wipe(buffer) }
-            let length = call { kernel_key_read(key, buffer.baseAddress, buffer.count) }
+            let length = call { world.readKey(key, into: buffer) }
             // If the key is longer than the buffer, the kernel returns its full length.
             guard length >= 0, length <= buffer.count else { return nil }
             return try body(buffer.part(..<length))
@@ -278,15 +278,15 @@ struct KernelKeyring: Sendable {
     /// - Parameter orThrow: Whether it is an error if the kernel does not say whether there is one. Not where it has no keyring.
     @discardableResult
     func remove(_ name: String, orThrow: Bool = false) throws -> Bool {
-        let found = call { kernel_key_search(name) }
+        let found = call { world.findKey(name) }
         guard found > 0 else {
             if !orThrow || kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
             throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-found))
         }
         let key = Serial(found)
         // Revoked first: from then on it cannot be read, even if it is linked elsewhere.
-        let result = call { kernel_key_revoke(key) }
-        _ = call { kernel_key_unlink(key) }
+        let result = call { world.revokeKey(key) }
+        _ = call { world.unlinkKey(key) }
         // Another process may have removed it first.
         if kernel_key_is_gone(result) == 0, serial(of: name) != nil {
             throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-result))
@@ -299,13 +299,13 @@ struct KernelKeyring: Sendable {
     func withLock<Result>(patience: Duration = .milliseconds(100), _ body: () throws -> Result) rethrows
         -> Result
     {
-        let end = ContinuousClock.now + patience
-        var lock = call { kernel_key_lock() }
-        while lock == -Int(EWOULDBLOCK), ContinuousClock.now < end {
-            usleep(1_000)
-            lock = kernel_key_lock()
+        let end = world.uptime + patience
+        var lock = call { world.lockKeys() }
+        while lock == -Int(EWOULDBLOCK), world.uptime < end {
+            world.sleep(.milliseconds(1))
+            lock = world.lockKeys()
         }
-        defer { if lock >= 0 { kernel_key_unlock(CInt(lock)) } }
+        defer { if lock >= 0 { _ = world.close(CInt(lock)) } }
         return try body()
     }
 

@@ -194,7 +194,7 @@ extension [RecordChange] {
 
 /// Ends a call all of whose attempts meet a conflict: a server could answer so for ever.
 struct ConflictLimit {
-    private var begin: ContinuousClock.Instant?
+    private var begin: Duration?
     private var count = 0
 
     /// During a few attempts, most of the time may have passed while the process was stopped.
@@ -203,9 +203,9 @@ struct ConflictLimit {
     /// Called after each conflict about a record.
     mutating func check(_ record: RecordName, _ storage: any RecordStorage) throws(LockboxError) {
         count += 1
-        let begin = begin ?? .now
+        let begin = begin ?? world.uptime
         self.begin = begin
-        if count > Self.minimum, .now - begin > storage.limits.conflictTime {
+        if count > Self.minimum, world.uptime - begin > storage.limits.conflictTime {
             throw LockboxError.conflict(record: storage.location(of: record))
         }
     }

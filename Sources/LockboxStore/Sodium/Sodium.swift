@@ -13,7 +13,7 @@ public enum Sodium {
 
     package static func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
         _ = ready
-        randombytes_buf(buffer.baseAddress!, buffer.count)
+        world.fillRandom(buffer)
     }
 
     /// Returns random bytes.
@@ -267,8 +267,7 @@ package enum Argon2id {
     private static func permit() -> DispatchSemaphore {
         permits.withLock { permits in
             let process = ForkGuard.generation
-            let processors = sysconf(CInt(_SC_NPROCESSORS_ONLN))
-            let permit = permits[process] ?? DispatchSemaphore(value: max(1, processors))
+            let permit = permits[process] ?? DispatchSemaphore(value: max(1, world.processors))
             permits[process] = permit
             return permit
         }

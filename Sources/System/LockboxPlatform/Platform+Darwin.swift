@@ -7,7 +7,7 @@
     package func modificationTime(_ status: stat) -> timespec { status.st_mtimespec }
 
     /// How many descriptors the process may open, or nil if the system does not say.
-    package var descriptorLimit: UInt64? {
+    var systemDescriptorLimit: UInt64? {
         var limit = rlimit()
         return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? UInt64(limit.rlim_cur) : nil
     }
@@ -16,7 +16,7 @@
     package let descriptorFolders = ["/dev/fd"]
 
     /// An initial value for `pthread_create` to overwrite.
-    package func noThread() -> pthread_t? { nil }
+    func noThread() -> pthread_t? { nil }
 
     /// Makes a condition.
     package func initialize(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
@@ -24,7 +24,7 @@
     }
 
     /// Waits for a condition, and no longer than that time. May also return without reason.
-    package func waitForCondition(
+    func waitForCondition(
         _ condition: UnsafeMutablePointer<pthread_cond_t>,
         _ mutex: UnsafeMutablePointer<pthread_mutex_t>,
         atMost time: timespec
@@ -36,7 +36,7 @@
     package let openForSearch = O_RDONLY
 
     /// Writes a file's bytes to the drive. `fsync` alone leaves them in the drive's cache.
-    package func flushToDrive(_ descriptor: CInt) -> CInt {
+    func flushToDrive(_ descriptor: CInt) -> CInt {
         fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
     }
 

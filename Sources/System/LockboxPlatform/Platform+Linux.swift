@@ -12,7 +12,7 @@
     package func modificationTime(_ status: stat) -> timespec { status.st_mtim }
 
     /// How many descriptors the process may open, or nil if the system does not say.
-    package var descriptorLimit: UInt64? {
+    var systemDescriptorLimit: UInt64? {
         var limit = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
             ? UInt64(limit.rlim_cur) : nil
@@ -22,7 +22,7 @@
     package let descriptorFolders = ["/dev/fd", "/proc/self/fd"]
 
     /// An initial value for `pthread_create` to overwrite.
-    package func noThread() -> pthread_t { pthread_t() }
+    func noThread() -> pthread_t { pthread_t() }
 
     /// Makes a condition whose waits are by a clock that is never set.
     package func initialize(_ condition: UnsafeMutablePointer<pthread_cond_t>) {
@@ -34,7 +34,7 @@
     }
 
     /// Waits for a condition, and no longer than that time. May also return without reason.
-    package func waitForCondition(
+    func waitForCondition(
         _ condition: UnsafeMutablePointer<pthread_cond_t>,
         _ mutex: UnsafeMutablePointer<pthread_mutex_t>,
         atMost time: timespec
@@ -54,7 +54,7 @@
     package let openForSearch: CInt = 0o10_000_000
 
     /// Writes a file's bytes to the drive.
-    package func flushToDrive(_ descriptor: CInt) -> CInt { fsync(descriptor) }
+    func flushToDrive(_ descriptor: CInt) -> CInt { fsync(descriptor) }
 
     /// Nil. Executables have no bundle here, and an Info.plist that happens to be in their folder must not decide which items
     /// a program sees.

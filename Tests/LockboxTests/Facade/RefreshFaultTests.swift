@@ -234,7 +234,7 @@ import Testing
 
     /// All processes of a container are stopped and go on together.
     @Test func aWaitThatWasStoppedItselfIsShort() {
-        var (watch, now) = (RefreshWatch(), SuspendingClock.now)
+        var (watch, now) = (RefreshWatch(), Duration.zero)
         func silence(after time: Duration) -> Duration {
             now += time
             return watch.silence(of: "1 1 8000", patience: .seconds(8), now: now)
