@@ -108,7 +108,7 @@ struct AttackedCall: Decodable {
             )
             result.value = found.values.first.map { String(decoding: $0.value, as: UTF8.self) }
         case "list": result.names = try backend.attributes(prefix: prefix, now: nil).keys.map(\.key).sorted()
-        case "identity": result.value = try backend.identity
+        case "identity": result.value = try backend.status()?.identity
         case "class":
             result.value = try backend.item(for: itemKey, now: nil)?.attributes.accessibility.rawValue
         case "backupKey":

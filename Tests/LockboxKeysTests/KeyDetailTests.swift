@@ -5,6 +5,7 @@ import Testing
 import Lockbox
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Single rules of the keybag, its slots, and what the kernel holds of them.
 @Suite(.timeLimit(.minutes(10))) struct KeyDetailTests {
@@ -128,6 +129,61 @@ import Lockbox
             try #require(taking.hasHappened)
         }
         #expect(timesTaken.withLock { $0 } > 1)
+    }
+
+    // MARK: One look
+
+    /// Counts how often the keybag is read.
+    private struct CountingStorage: WrappingStorage {
+        let wrapped = InMemoryStorage()
+        let reads = Protected(0)
+
+        func begin(_ call: StorageCall) {
+            if case .read(let records) = call, records.contains(KeyStore.keybagRecord) {
+                reads.withLock { $0 += 1 }
+            }
+        }
+    }
+
+    @Test func eachLookAtAStoreReadsTheKeybagOnce() throws {
+        let (storage, key) = (CountingStorage(), try SecretKey.random())
+        func process() -> SealedBackend {
+            let source = DeviceKeySource.closure { key.withBytes { Array($0) } }
+            return SealedBackend(KeyStore(storage: storage, deviceKey: source))
+        }
+        let code = code
+        try process().addRecoveryCode(code, confirmation: .value(code.text))
+        func expectOneRead<Result>(_ body: () throws -> Result) rethrows -> Result {
+            storage.reads.withLock { $0 = 0 }
+            defer { #expect(storage.reads.withLock { $0 } == 1) }
+            return try body()
+        }
+        #expect(try expectOneRead { try process().lockState } == .beforeFirstUnlock)
+        let backend = process()
+        for _ in 0..<2 {
+            let status = try expectOneRead { try backend.status() }
+            #expect(status?.slots.count == 1 && status?.lockState == .beforeFirstUnlock)
+        }
+        let status = try backend.status()
+        let scope = try expectOneRead {
+            try backend.unlock(with: method(code), scope: .process, timeout: nil, after: status)
+        }
+        #expect(scope == .process)
+        #expect(try expectOneRead { try backend.status() }?.unlockScope == .process)
+    }
+
+    /// The passcode was changed between the two.
+    @Test(.needsKernelKeyring, arguments: UnlockScope.allCases)
+    func anUnlockAfterAnOldLookNeedsTheNewPasscode(_ scope: UnlockScope) throws {
+        let other = try store.backend().setUp(items: .everyClass)
+        defer { store.lockForEverybody() }
+        let backend = store.backend()
+        let status = try backend.status()
+        try other.changePasscode(to: .value("5678"), strength: .interactive)
+        expectError(.wrongPasscode) {
+            try backend.unlock(with: .passcode(.value("1234")), scope: scope, timeout: nil, after: status)
+        }
+        #expect(try backend.lockState == .beforeFirstUnlock)
     }
 
     // MARK: Slots
@@ -275,7 +331,7 @@ import Lockbox
         defer { store.lockForEverybody() }
         let own = store.backend()
         try own.changePasscode(to: .value("5678"), strength: .interactive)
-        #expect(try own.unlockScope == .user)
+        #expect(try own.status()?.unlockScope == .user)
         try store.backend().lock()
         #expect(try own.lockState == .locked)
         expectError(.interactionNotAllowed) { try own.lockbox().unarchiveObject(String.self, forKey: "ak") }

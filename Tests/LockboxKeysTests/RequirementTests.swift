@@ -23,7 +23,7 @@ import Lockbox
 
     @Test func aStoreWithoutAPasscodeIsRefused() throws {
         try store.backend().setUp(items: .everyClass)
-        let identity = try #require(try store.backend().identity)
+        let identity = try #require(try store.backend().status()?.identity)
         try backend(.init(protection: .passcode, identity: identity)).unlock(.value("1234"))
         try plantStore()
         for requirements in [
@@ -89,7 +89,7 @@ import Lockbox
     /// Somebody has forged a keybag without slots. Their items would be resealed as the owner's.
     @Test func noPasscodeIsSetForAKnownStoreThatHasLostIt() throws {
         try store.lockbox().archiveObject("of the attacker", forKey: "k")
-        let identity = try #require(try store.backend().identity)
+        let identity = try #require(try store.backend().status()?.identity)
         let before = try store.snapshot()
         let known = backend(.init(protection: .passcode, identity: identity))
         expectError(.requirementNotMet) { try known.setPasscode(.value("1234"), strength: .interactive) }

@@ -7,7 +7,7 @@ enum Keys {
 
     static let keys = fromStore { try Set($0.lockbox.list().items.keys) }
     static let prefixes = fromStore { try $0.backend.prefixes { _ in } }
-    static let slots = fromStore { try Set($0.backend.slots.map(\.id)) }
+    static let slots = fromStore { try Set($0.status().slots.map(\.id)) }
 
     private static func fromStore(_ all: @escaping @Sendable (Store) throws -> Set<String>) -> Completion {
         { words, _, prefix in candidates((try? all(store(words))) ?? [], prefix) }

@@ -78,7 +78,7 @@
             try one.setUp(recovery: code, items: ["k": .whenUnlocked])
             try other.unlock(with: .recoveryCode(source))
             #expect(try other.lockbox().unarchiveObject(forKey: "k") == "old")
-            let slot = try #require(one.slots.first { $0.kind == .recoveryCode })
+            let slot = try #require(one.status()?.slots.first { $0.kind == .recoveryCode })
             try one.removeSlot(slot.id)
             try one.lockbox().archiveObject("new", forKey: "k")
             expectError(.interactionNotAllowed) {

@@ -112,6 +112,7 @@ extension SealedBackend {
     ) throws -> Bool {
         var backup = BackupEncryptor(age)
         guard let keyring = try keyStore.keyring(creating: false) else { throw keyStore.storeIsNotFound }
+        let begin = moments(keyring, prefix)
         try file.write(backup.begin(keyring.storeID, world.date))
         let namespaces = try itemsToExport(keyring, prefix, &report)
         let total = namespaces.reduce(0) { $0 + $1.count }
@@ -121,7 +122,35 @@ extension SealedBackend {
             progress(StoreProgress(completed: number + 1, total: total))
         }
         try file.write(backup.finish())
-        return try recordStates(keyring, prefix) == read
+        return try isUnchanged(since: begin, read, keyring, prefix)
+    }
+
+    /// Whether all items are still as they were read. If no file has come into the folders, a list of the names shows it: an item that
+    /// is removed and stored again is a new file. Otherwise each record is looked at again.
+    private func isUnchanged(
+        since begin: [String: FolderMoment]?,
+        _ read: RecordStates,
+        _ keyring: Keyring,
+        _ prefix: String?
+    ) throws -> Bool {
+        if let begin {
+            let names = try recordStates(keyring, prefix) { _ in nil }
+            if names.hasSameNames(as: read), moments(keyring, prefix) == begin { return true }
+        }
+        return try recordStates(keyring, prefix, revision(of:)) == read
+    }
+
+    /// The moments of the folders. Nil if there are none, or if one cannot be told.
+    private func moments(_ keyring: Keyring, _ prefix: String?) -> [String: FolderMoment]? {
+        guard let files = storage as? FileStorage else { return nil }
+        do {
+            var moments: [String: FolderMoment] = [:]
+            for namespace in try namespacesToExport(keyring, prefix) {
+                guard let moment = try files.moment(of: namespace) else { return nil }
+                moments[namespace] = moment
+            }
+            return moments
+        } catch { return nil }
     }
 
     private func namespacesToExport(_ keyring: Keyring, _ prefix: String?) throws -> [String] {
@@ -145,11 +174,15 @@ extension SealedBackend {
     }
 
     /// The states of the records that an export looks at, those in a prefix that cannot be listed left out.
-    private func recordStates(_ keyring: Keyring, _ prefix: String?) throws -> RecordStates {
+    private func recordStates(
+        _ keyring: Keyring,
+        _ prefix: String?,
+        _ revision: (ItemRecord) throws -> RecordRevision?
+    ) throws -> RecordStates {
         var states = RecordStates()
         for namespace in try namespacesToExport(keyring, prefix) {
             try skippingIfUnusable(namespace, unreadable: { _ in }) {
-                try forEachRecord(in: namespace) { states.add($0.name, try revision(of: $0)) }
+                try forEachRecord(in: namespace) { states.add($0.name, try revision($0)) }
             }
         }
         return states
@@ -204,21 +237,29 @@ extension SealedBackend {
     }
 }
 
-/// The revisions of records at some time: equal to those of another time if no record has changed. A sum, as there may be a
-/// million.
+/// The names and revisions of records at some time: equal to those of another time if no record has changed. Sums, as there may be
+/// a million.
 struct RecordStates: Equatable {
     private var count = 0
+    private var names = SIMD4<UInt64>()
     private var sum = SIMD4<UInt64>()
 
     /// - Parameter revision: The record's revision, or nil if it cannot be read.
     mutating func add(_ record: RecordName, _ revision: RecordRevision?) {
-        let numbers = withUnsafeBytes(of: (revision ?? .absent).numbers, Array.init)
+        let name = Array(record.path.utf8)
+        count += 1
+        names &+= Self.hash(name)
+        sum &+= Self.hash(name + withUnsafeBytes(of: (revision ?? .absent).numbers, Array.init))
+    }
+
+    func hasSameNames(as other: RecordStates) -> Bool { count == other.count && names == other.names }
+
+    private static func hash(_ bytes: [UInt8]) -> SIMD4<UInt64> {
         var hash = SIMD4<UInt64>()
-        (Array(record.path.utf8) + numbers).withUnsafeBytes { input in
+        bytes.withUnsafeBytes { input in
             withUnsafeMutableBytes(of: &hash) { Sodium.hash(input, into: $0) }
         }
-        count += 1
-        sum &+= hash
+        return hash
     }
 }
 

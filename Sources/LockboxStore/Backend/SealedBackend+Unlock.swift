@@ -10,13 +10,6 @@ extension SealedBackend {
         get throws { try keyStore.lockState }
     }
 
-    /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
-    ///
-    /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    package var unlockScope: UnlockScope? {
-        get throws { try keyStore.unlockScope }
-    }
-
     /// Unlocks the store: for this backend only, or for every process of the user.
     ///
     /// An unlock runs Argon2id once, with the strength that the passcode was set with. Reading and writing items do not run
@@ -72,6 +65,18 @@ extension SealedBackend {
         -> UnlockScope
     {
         try keyStore.unlock(method, scope: scope, timeout: timeout)
+    }
+
+    /// The same, of a store that was just looked at: its keybag need not be read again before the method is asked.
+    @_spi(Extensions)
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func unlock(
+        with method: any UnlockMethod,
+        scope: UnlockScope,
+        timeout: Duration?,
+        after status: StoreStatus?
+    ) throws -> UnlockScope {
+        try keyStore.unlock(method, scope: scope, timeout: timeout, after: status)
     }
 
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
@@ -189,24 +194,7 @@ extension SealedBackend {
 }
 
 extension SealedBackend {
-    /// The slots of the store's keybag: everything that unlocks the store. Empty if the device key alone opens it.
-    ///
-    /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
-    public var slots: [UnlockSlot] {
-        get throws { try keyStore.slots }
-    }
-
-    /// See ``StoreStatus/identity``. `nil` if there is no store yet.
-    ///
-    /// - Throws: ``LockboxError`` if the keybag cannot be read.
-    package var identity: String? {
-        get throws {
-            try keyStore.keyring(creating: false) == nil ? nil : keyStore.own().keybag.owner.identity
-        }
-    }
-
-    /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet.
+    /// Returns what is known of the store's keys without an unlock, or `nil` if there is no store yet. Reads the keybag once.
     ///
     /// - Throws: ``LockboxError`` if the keybag cannot be read.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
@@ -309,9 +297,8 @@ extension SealedBackend {
         resealing: Bool = true,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard try keyStore.slots.contains(where: { $0.id == id }) else {
-            throw LockboxError.slotNotFound(slot: id)
-        }
+        guard try keyStore.ownIfMade()?.keybag.slots.contains(where: { $0.id.hexadecimal == id }) ?? false
+        else { throw LockboxError.slotNotFound(slot: id) }
         try makeRoomForKeys()
         let removed = try keyStore.removeSlot(named: id)
         if removed.kind == .passcode { try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }

@@ -198,6 +198,18 @@ import LockboxPlatform
         }
     }
 
+    /// Returns the same value as long as no file is renamed into a namespace's folder. A removal need not change it. Nil if it cannot be
+    /// told: there is no folder, a writer is at work or was killed, or on FUSE, which may show a change late.
+    func moment(of namespace: String) throws(LockboxError) -> FolderMoment? {
+        try folders.sparingDescriptors { () throws(LockboxError) in
+            guard let folder = try folders.current(.namespace(namespace)), !folder.isOnFUSE else {
+                return nil
+            }
+            let count = try LockFile.count(of: folder)
+            return count.isMultiple(of: 2) ? FolderMoment(folder: folder.identity, count: count) : nil
+        }
+    }
+
     // MARK: Optional
 
     /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
@@ -296,6 +308,13 @@ import LockboxPlatform
 extension FileStorage: Undescribed {
     /// The store's folder.
     package var summary: String { "FileStorage(\(directory))" }
+}
+
+/// See ``FileStorage/moment(of:)``.
+struct FolderMoment: Equatable {
+    let folder: FileIdentity
+    /// See ``LockFile``.
+    let count: UInt64
 }
 
 /// Shows the other processes of this machine that this one lives: a file in `tmp`, whose lock the kernel releases when its process

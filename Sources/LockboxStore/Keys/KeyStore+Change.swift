@@ -181,7 +181,8 @@ extension KeyStore {
     /// Whether a change of the keys has not come to the point from which the former ones open nothing new. Another process may be in
     /// the middle of it.
     func isInterrupted() throws -> Bool {
-        guard try own().keybag.isPrepared else { return try own().keybag.isOpenBefore }
+        let found = try own().keybag
+        guard found.isPrepared else { return found.isOpenBefore }
         let lock = try lockIfAllowed()
         defer { lock?.release() }
         let keybag = try own().keybag

@@ -4,33 +4,24 @@ import LockboxPlatform
 /// Passcode, lock and unlock: which keys are open, and for which processes.
 extension KeyStore {
     var lockState: LockState {
-        get throws {
-            guard try keyring(creating: false) != nil else { return .unprotected }
-            let opened = try current()
-            if opened.keybag.slots.isEmpty { return .unprotected }
-            if opened.keyring.isOpen(.whenUnlocked) { return .unlocked }
-            return opened.keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
-        }
-    }
-
-    /// The scope of the unlock, or nil if the store is locked or has no passcode.
-    var unlockScope: UnlockScope? {
-        get throws {
-            guard try keyring(creating: false) != nil else { return nil }
-            let own = try own()
-            if own.keybag.slots.isEmpty { return nil }
-            if own.keyring.isOpen(.whenUnlocked) { return .process }
-            return try withUserUnlock(own).keyring.isOpen(.whenUnlocked) ? .user : nil
-        }
+        get throws { try ownIfMade().map { try withUserUnlock($0).lockState } ?? .unprotected }
     }
 
     /// Asks the method for its secret once, without holding a lock.
-    func unlock(_ method: any UnlockMethod, scope: UnlockScope, timeout: Duration?) throws -> UnlockScope {
+    ///
+    /// - Parameter status: What was just read of the store. The keybag is read again before the unlock takes effect in any case.
+    func unlock(
+        _ method: any UnlockMethod,
+        scope: UnlockScope,
+        timeout: Duration?,
+        after status: StoreStatus? = nil
+    ) throws -> UnlockScope {
+        var status = status
         while true {
-            // One that was just read is the current one.
-            let isKnown = opened != nil
-            guard try keyring(creating: false) != nil, let opened else { throw noSlot(method.kind) }
-            let keys = try slotKeys(method, of: (isKnown ? own() : opened).keybag)
+            let known = opened.flatMap { $0.keybag.generation == status?.generation ? $0 : nil }
+            status = nil
+            guard let own = try known ?? ownIfMade() else { throw noSlot(method.kind) }
+            let keys = try slotKeys(method, of: own.keybag)
             let reached = try keybagMutex.withLock { () -> UnlockScope? in
                 // Neither does anything if another process has removed the slot meanwhile.
                 if scope == .user, try unlockForUser(keys, timeout) { return .user }
@@ -169,14 +160,16 @@ extension KeyStore {
 /// Uses the keys that the user has unlocked for every process.
 extension KeyStore {
     /// Returns the keybag with those keys, unless all keys are open anyway. Waits for no other process.
-    func withUserUnlock(_ own: OpenedKeybag) throws -> OpenedKeybag {
+    ///
+    /// - Parameter isCurrent: Whether the keybag was just read, or found to be the current one.
+    func withUserUnlock(_ own: OpenedKeybag, isCurrent: Bool = true) throws -> OpenedKeybag {
         if own.keyring.isComplete { return own }
         var seen: [UserUnlock.Found] = []
         while true {
             var (found, opened): ([UserUnlock.Found], OpenedKeybag?) = ([], nil)
             for record in userUnlock.find(for: own.keyring) {
                 found.append(record)
-                opened = try open(record, own)
+                opened = try open(record, own, isCurrent: isCurrent && seen.isEmpty)
                 if opened != nil { break }
             }
             // While another process rewrites the keybag, it replaces the records too, and the best one may have
@@ -191,11 +184,19 @@ extension KeyStore {
     }
 
     /// Returns nil if the record opens nothing.
-    private func open(_ record: UserUnlock.Found, _ own: OpenedKeybag) throws -> OpenedKeybag? {
+    private func open(_ record: UserUnlock.Found, _ own: OpenedKeybag, isCurrent: Bool) throws
+        -> OpenedKeybag?
+    {
         if let known = known(record, own.keyring) { return known.opened }
-        // A new record may belong to a new keybag.
-        let own = try self.own()
-        let found = try mappingErrors(of: Self.keybagRecord) { try userUnlock.open(own, record) }
+        func outcome(_ own: OpenedKeybag) throws -> UserRecords.Outcome? {
+            try mappingErrors(of: Self.keybagRecord) { try userUnlock.open(own, record) }
+        }
+        var (own, found) = (own, isCurrent ? try outcome(own) : nil)
+        if found?.opened == nil {
+            // A new record may belong to a new keybag.
+            own = try self.own()
+            found = try outcome(own)
+        }
         guard let found else { return nil }
         guard let opened = found.opened, isTrusted(opened) else {
             keep(.init(record: record), own.keyring)
@@ -232,31 +233,29 @@ extension KeyStore {
 
 /// The slots of the keybag, and the secrets that open them.
 extension KeyStore {
-    var slots: [UnlockSlot] {
-        get throws {
-            guard try keyring(creating: false) != nil else { return [] }
-            let keybag = try own().keybag
-            return keybag.slots.map { UnlockSlot($0, in: keybag) }
-        }
-    }
-
-    /// Returns nil if there is no store.
+    /// Returns nil if there is no store. Reads the keybag once, and waits for no other process.
     func status() throws -> StoreStatus? {
-        guard try keyring(creating: false) != nil else { return nil }
-        let keybag = try own().keybag
-        let scope = try unlockScope
-        let record = try userUnlock.records(of: keybag).map(\.record).first {
-            $0.level == .unlocked && $0.deadline > 0
-        }
+        guard let own = try ownIfMade() else { return nil }
+        let opened = try withUserUnlock(own)
+        let (keybag, state) = (opened.keybag, opened.lockState)
+        let scope: UnlockScope? =
+            state != .unlocked ? nil : own.keyring.isOpen(.whenUnlocked) ? .process : .user
+        let record =
+            scope != .user
+            ? nil
+            : try userUnlock.records(of: keybag).first {
+                $0.record.level == .unlocked && $0.record.deadline > 0
+            }
         return StoreStatus(
             identity: keybag.owner.identity,
             generation: keybag.generation,
             epoch: keybag.epoch,
             olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
-            isInterrupted: try isInterrupted(),
+            isInterrupted: keybag.isPrepared || keybag.isOpenBefore,
+            slots: keybag.slots.map { UnlockSlot($0, in: keybag) },
+            lockState: state,
             unlockScope: scope,
-            unlockedUntil: scope == .user
-                ? record.map { Date(timeIntervalSince1970: Double($0.deadline)) } : nil
+            unlockedUntil: record.map { Date(timeIntervalSince1970: Double($0.record.deadline)) }
         )
     }
 

@@ -58,14 +58,9 @@ final class KeyStore: Sendable {
 
     /// Returns the store's keys, or nil if there is no store and `creating` is false.
     func keyring(creating: Bool) throws -> Keyring? {
-        if let opened { return try withUserUnlock(opened).keyring }
-        // Another thread may have read it meanwhile.
-        if let opened = try oneByOne({ try opened ?? loadIfMade(.all) }) {
-            return try withUserUnlock(opened).keyring
-        }
-        if creating { return try create(.all).keyring }
-        if requirements.identity != nil { throw notMet(noStore) }
-        return nil
+        if let opened { return try withUserUnlock(opened, isCurrent: false).keyring }
+        if let own = try ownIfMade() { return try withUserUnlock(own).keyring }
+        return creating ? try create(.all).keyring : nil
     }
 
     /// Returns the store's keys according to its current keybag.
@@ -78,15 +73,24 @@ final class KeyStore: Sendable {
 
     func current() throws -> OpenedKeybag { try withUserUnlock(own()) }
 
-    /// Like ``keyring(creating:)``, but always reads and checks the keybag and the device key again.
+    /// Like ``keyring(creating:)``, but always reads and checks the keybag and the device key.
     func checkedKeyring() throws -> Keyring? {
-        guard try keyring(creating: false) != nil else { return nil }
+        if opened == nil { return try keyring(creating: false) }
         guard let opened = try load() else { throw keybagIsMissing }
         return try withUserUnlock(opened).keyring
     }
 
     /// Throws if the store is gone or has been replaced by another one.
     func checkIsThere() throws { _ = try own() }
+
+    /// The same as ``own()``, or nil if there is no store. What has not been read before is read once.
+    func ownIfMade() throws -> OpenedKeybag? {
+        if opened != nil { return try own() }
+        // Another thread may have read it meanwhile.
+        if let own = try oneByOne({ try opened ?? loadIfMade(.all) }) { return own }
+        if requirements.identity != nil { throw notMet(noStore) }
+        return nil
+    }
 
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
@@ -411,6 +415,13 @@ final class OpenedKeybag: Sendable {
         self.slotKeys = slotKeys
         self.trusted = trusted
         keyring = try Keyring(keybag: keybag, keys: keys, trusted: trusted, revision: revision)
+    }
+
+    /// The classes that are open with these keys.
+    var lockState: LockState {
+        if keybag.slots.isEmpty { return .unprotected }
+        if keyring.isOpen(.whenUnlocked) { return .unlocked }
+        return keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
     }
 
     /// Returns the same keybag without the keys of some levels.

@@ -1,7 +1,7 @@
 @_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 
-/// The state of a store's keys, which is known without an unlock.
+/// The state of a store's keys at one moment, which is known without an unlock.
 public struct StoreStatus: Sendable, Hashable, Codable {
     /// The store's identity, in 32 hexadecimal digits: a hash of its root key, whose private half needs an unlock of all classes. The
     /// first slot makes a new one. In a store without slots, the device key is enough, so that its identity proves little.
@@ -20,6 +20,12 @@ public struct StoreStatus: Sendable, Hashable, Codable {
     /// Whether a change of the keys was interrupted, or is under way, before it had written down which items the former ones open.
     /// The secrets that it should revoke still open new items, or make them, until the keys are rotated.
     public let isInterrupted: Bool
+
+    /// Everything that unlocks the store. Empty if the device key alone opens it.
+    public let slots: [UnlockSlot]
+
+    /// The accessibility classes that are open.
+    public let lockState: LockState
 
     /// The processes for which the store is unlocked, or `nil` if it is locked or has no slots.
     public let unlockScope: UnlockScope?

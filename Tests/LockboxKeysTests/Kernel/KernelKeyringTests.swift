@@ -110,7 +110,7 @@ import Testing
         let backend = store.backend(kernel: KernelKeyring { errno })
         #expect(try backend.readable() == .always)
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(60)) == .process)
-        #expect(try backend.unlockScope == .process)
+        #expect(try backend.status()?.unlockScope == .process)
         #expect(try backend.readable() == .everyClass)
         #expect(try store.backend().readable() == .always)
         try backend.changePasscode(to: .value("5678"), strength: .interactive)

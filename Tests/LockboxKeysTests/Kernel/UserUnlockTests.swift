@@ -26,14 +26,14 @@ import Testing
         defer { store.lockForEverybody() }
         let other = store.backend()
         #expect(try other.readable() == .always)
-        #expect(try other.unlockScope == nil)
+        #expect(try other.status()?.unlockScope == nil)
         #expect(try process(.whenUnlocked) == 3)
 
         #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
         for backend in [backend, other, store.backend()] {
             #expect(try backend.readable() == .everyClass)
             #expect(try backend.lockState == .unlocked)
-            #expect(try backend.unlockScope == .user)
+            #expect(try backend.status()?.unlockScope == .user)
         }
         #expect(other.keyStore.derivations.withLock { $0 } == 0)
         for accessibility in Accessibility.allCases { #expect(try process(accessibility) == 0) }
@@ -42,7 +42,7 @@ import Testing
         for backend in [backend, other, store.backend()] {
             #expect(try backend.readable() == .afterFirstUnlock)
             #expect(try backend.lockState == .locked)
-            #expect(try backend.unlockScope == nil)
+            #expect(try backend.status()?.unlockScope == nil)
         }
         #expect(try process(.whenUnlocked) == 3)
         #expect(try process(.afterFirstUnlock) == 0)
@@ -62,7 +62,7 @@ import Testing
         let own = store.backend()
         #expect(try own.unlock(.value("1234")) == .process)
         #expect(try store.serials().isEmpty)
-        #expect(try own.unlockScope == .process)
+        #expect(try own.status()?.unlockScope == .process)
         try store.backend().unlock(.value("1234"), scope: .user)
         try store.backend().lock(includingAfterFirstUnlock: true)
         #expect(try own.readable() == .everyClass)
@@ -213,7 +213,7 @@ import Testing
         #expect(try store.backend().rotateKeys().resealedCount == 7)
         for backend in [reader, store.backend()] {
             #expect(try backend.readable() == .everyClass)
-            #expect(try backend.unlockScope == .user)
+            #expect(try backend.status()?.unlockScope == .user)
         }
         #expect(
             try epochsInKernel(.afterFirstUnlock) == [4],

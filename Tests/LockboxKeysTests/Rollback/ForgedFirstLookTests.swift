@@ -26,7 +26,7 @@ import Testing
         let owners = try readBytes(store.keybag)
         let forged = try forge()
         let program = store.backend(remembers: false)
-        _ = try program.identity
+        _ = try program.status()
         _ = try? program.lockbox().unarchiveObject(String.self, forKey: "k")
         store.lockForEverybody()
         try overwrite(store.keybag, owners)

@@ -13,7 +13,7 @@ import Testing
     init() throws { store = try TestStore() }
 
     private var identity: String {
-        get throws { try #require(try store.backend().identity) }
+        get throws { try #require(try store.backend().status()?.identity) }
     }
 
     private func expectRefused(

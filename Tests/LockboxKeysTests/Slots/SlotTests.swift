@@ -148,14 +148,15 @@ import Lockbox
         #expect(try store.backend().status() == nil)
         let backend = try backendWithRecovery()
         let status = try #require(try backend.status())
-        #expect(try status.identity == backend.identity)
+        #expect(status.slots.map(\.kind) == [.passcode, .recoveryCode])
+        #expect(status.lockState == .unlocked)
         #expect(status.unlockScope == .process && status.unlockedUntil == nil)
         #expect(status.olderEpochs == [])
         try backend.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
         let later = try #require(try store.backend().status())
         #expect(later.epoch == status.epoch + 1 && later.olderEpochs == [status.epoch])
         #expect(later.generation > status.generation)
-        #expect(later.unlockScope == nil)
+        #expect(later.identity == status.identity && later.unlockScope == nil)
     }
 
     @Test(.needsKernelKeyring)

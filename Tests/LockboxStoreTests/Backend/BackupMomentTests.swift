@@ -156,6 +156,38 @@ import LockboxTesting
         #expect(try values().contains("of k0 3"))
     }
 
+    /// Its lock does not tell of what it has done.
+    @Test func itemsThatAKilledWriterRemoves() throws {
+        let backend = source.backend()
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        let killed = source.backend(SystemCalls { $0 == .write ? .failure(EIO) : nil })
+        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
+            guard $0.completed == keys.count / 2 else { return }
+            #expect(throws: Never.self) { for name in keys.dropLast() { try killed.remove(key(name)) } }
+        }
+        #expect(try values() == ["of \(keys[keys.count - 1])"])
+    }
+
+    @Test func eachItemIsOpenedOnce() throws {
+        let opens = Protected(0)
+        let backend = source.backend(
+            SystemCalls { call in
+                if call == .open { opens.withLock { $0 += 1 } }
+                return nil
+            }
+        )
+        func opensOfAnExport() throws -> Int {
+            opens.withLock { $0 = 0 }
+            try export(backend)
+            return opens.withLock { $0 }
+        }
+        for name in keys { try backend.write(item(name), policy: .addOnly) }
+        let before = try opensOfAnExport()
+        for name in keys { try backend.write(item("other \(name)"), policy: .addOnly) }
+        // And the keybag, which may have been replaced.
+        #expect(try opensOfAnExport() - before == 2 * keys.count)
+    }
+
     @Test func removedAndAddedItems() throws {
         let backend = source.backend()
         for name in keys { try backend.write(item(name), policy: .addOnly) }

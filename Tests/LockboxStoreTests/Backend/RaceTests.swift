@@ -196,9 +196,9 @@ import Testing
         let backend = store.backend()
         try backend.lockbox().archiveObject("v", forKey: "k")
         try store.backend().setUp()
-        #expect(try backend.lockState == .beforeFirstUnlock && backend.unlockScope == nil)
+        #expect(try backend.lockState == .beforeFirstUnlock && backend.status()?.unlockScope == nil)
         try backend.unlock(.value("1234"))
-        #expect(try backend.lockState == .unlocked && backend.unlockScope == .process)
+        #expect(try backend.lockState == .unlocked && backend.status()?.unlockScope == .process)
     }
 
     @Test(arguments: UnlockScope.allCases)

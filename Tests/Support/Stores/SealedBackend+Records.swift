@@ -7,3 +7,8 @@ extension SealedBackend {
         itemRecord(of: key, try keyStore.currentKeyring(creating: true)).name
     }
 }
+
+extension SealedBackend {
+    /// What unlocks the store.
+    var slots: [UnlockSlot] { get throws { try status()?.slots ?? [] } }
+}

@@ -140,7 +140,7 @@ struct DoctorCommand: Command {
                     isOld ? "an old keybag opens with an old passcode: remove it" : "see `lockbox verify`"
                 )
             }
-            let slots = try store.backend.slots
+            let slots = status.slots
             if slots.isEmpty {
                 add("it has no passcode", "a reader of its files has everything: `lockbox passcode set`")
             } else {

@@ -91,7 +91,7 @@ struct AcceptRestoredCommand: Command {
         guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }
         try store.makingKeys("accept-restored") { try accept(store, $0) }
         try store.report("The restored store is accepted. Its keys are new.")
-        if try store.backend.slots.isEmpty {
+        if try store.backend.status()?.slots.isEmpty ?? true {
             try store.report(
                 "It has no passcode: everyone with its device key can read it. If it had one, it is not your store."
             )
@@ -99,7 +99,7 @@ struct AcceptRestoredCommand: Command {
     }
 
     private func isRefused(_ store: Store) throws -> Bool {
-        do { _ = try store.backend.slots } catch let error as LockboxError
+        do { _ = try store.backend.status() } catch let error as LockboxError
             where [.rolledBack, .storeReplaced, .authenticationFailed].contains(error.code)
         {
             return true

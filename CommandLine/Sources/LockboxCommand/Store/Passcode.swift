@@ -53,7 +53,9 @@ struct PasscodeCommand: ParsableCommand {
         func run() throws {
             let store = try store()
             // Checked before the user is asked for a passcode.
-            if try store.hasSlot(.passcode) { throw LockboxError.passcodeAlreadySet }
+            if try store.backend.status()?.hasSlot(.passcode) ?? false {
+                throw LockboxError.passcodeAlreadySet
+            }
             try store.checkOwner()
             try new.apply(to: store, store.backend.setPasscode)
             try store.report(
@@ -135,7 +137,7 @@ struct PasscodeCommand: ParsableCommand {
                     throw Failure(.conflict, "Nothing was changed.")
                 }
             }
-            let slots = try store.backend.slots.filter { $0.kind != .passcode }
+            let slots = try store.status().slots.filter { $0.kind != .passcode }
             if others == nil, !slots.isEmpty { try Self.confirmKeeping(slots) }
             try store.makingKeys("passcode", later: resealing.later) { progress in
                 try store.backend.removePasscode(
@@ -175,7 +177,7 @@ struct PasscodeCommand: ParsableCommand {
     /// A store with a passcode, which the user has been asked for.
     private static func store(_ options: StoreOptions, _ recovery: RecoveryOptions) throws -> Store {
         let store = try options.store(unlockedBy: recovery.secret)
-        if try !store.hasSlot(.passcode) { throw LockboxError.passcodeNotSet }
+        if try !store.status().hasSlot(.passcode) { throw LockboxError.passcodeNotSet }
         try store.checkOwner()
         return store
     }
@@ -183,7 +185,7 @@ struct PasscodeCommand: ParsableCommand {
 
 extension Store {
     func sayIfOpen() throws {
-        if try backend.slots.isEmpty {
+        if try backend.status()?.slots.isEmpty ?? true {
             say("The store has no slots now. It is always open with its device key.")
         }
     }

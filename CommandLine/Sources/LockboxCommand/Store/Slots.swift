@@ -31,7 +31,7 @@ struct SlotsCommand: ParsableCommand {
 
         func run() throws {
             let store = try options.openStore()
-            let slots = try store.backend.slots.map(SlotDescription.init)
+            let slots = try store.status().slots.map(SlotDescription.init)
             if json { return try Output.json(slots) }
             if slots.isEmpty { return store.say("The store has no slots: its device key alone opens it.") }
             try SlotDescription.print(slots)
@@ -80,7 +80,7 @@ struct SlotsCommand: ParsableCommand {
 
         func run() throws {
             let store = try options.store(unlockedBy: secret.secret)
-            let slot = try SlotsCommand.slot(id, of: store.backend.slots)
+            let slot = try SlotsCommand.slot(id, of: store.status().slots)
             if slot.kind == .passcode {
                 throw Failure(
                     .conflict,

@@ -31,7 +31,7 @@ struct StatusCommand: Command {
         /// The number of the store's keys, and of older keys that items may still need.
         let epoch: UInt32
         let olderEpochs: [UInt32]
-        /// Whether a change of the keys was interrupted, so that a rotation has to end it.
+        /// Whether a change of the keys is under way, or was interrupted, so that a rotation has to end it.
         let isInterrupted: Bool
         let slots: [SlotDescription]
         let requirements: Requirements
@@ -66,17 +66,17 @@ struct StatusCommand: Command {
     private func report(_ store: Store) throws {
         let backend = store.backend
         guard let keys = try backend.status() else { throw store.noStore }
-        let (state, (prefixes, unreadable)) = (try backend.lockState, try Self.prefixes(backend))
+        let (prefixes, unreadable) = try Self.prefixes(backend)
         let status = Status(
             directory: store.location,
             identity: keys.identity,
-            state: "\(state)",
+            state: "\(keys.lockState)",
             unlockedFor: keys.unlockScope.map { "\($0)" },
             unlockedUntil: keys.unlockedUntil,
             epoch: keys.epoch,
             olderEpochs: keys.olderEpochs,
             isInterrupted: keys.isInterrupted,
-            slots: try backend.slots.map(SlotDescription.init),
+            slots: keys.slots.map(SlotDescription.init),
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
                 minimumClass: options.minimumClass?.itemClass.rawValue,
@@ -87,7 +87,7 @@ struct StatusCommand: Command {
         )
         // The output is the state for all programs, and not what the secret opens.
         try store.checkGiven()
-        if json { try Output.json(status) } else { try print(status, state) }
+        if json { try Output.json(status) } else { try print(status, keys.lockState) }
         try unreadable.fail(in: store)
     }
 
@@ -131,7 +131,7 @@ struct StatusCommand: Command {
     private static func text(_ epoch: UInt32, _ status: Status) -> String {
         let problem =
             status.isInterrupted
-            ? "a change of the keys was interrupted, and revoked secrets still open new items"
+            ? "a change of the keys was interrupted, or is under way, and revoked secrets still open new items"
             : status.olderEpochs.isEmpty ? nil : "some items have older keys"
         return "epoch \(epoch)" + (problem.map { "; \($0): run lockbox rotate" } ?? "")
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxStore
 
 struct UnlockCommand: Command {
     static let help: CommandHelp = """
@@ -25,15 +26,13 @@ struct UnlockCommand: Command {
             throw Failure(.usage, "--timeout takes a time span such as 30m or 8h.")
         }
         let store = try options.store(unlockedBy: secret.secret)
-        // A caller that gives a secret expects a store that needs one.
-        if secret.secret == nil, try store.backend.lockState == .unprotected {
-            return store.say("The store has no passcode: it is open.")
-        }
-        if store.secret == nil, timeout == nil, try store.backend.lockState == .unlocked {
-            return store.say("The store is unlocked already\(try Self.end(store)).")
+        let before = try store.status()
+        if before.lockState == .unprotected { return store.say("The store has no passcode: it is open.") }
+        if store.secret == nil, timeout == nil, before.lockState == .unlocked {
+            return store.say("The store is unlocked already\(Self.end(before)).")
         }
         let otherwise =
-            try store.backend.lockState == .unlocked
+            before.lockState == .unlocked
             ? "The store is unlocked already. Another time limit needs the passcode, but there is no terminal to read it "
                 + "from: use --passcode-file." : SecretInput.missing
         let scope = try store.unlock(.user, timeout: span.map { .seconds($0) }, otherwise: otherwise)
@@ -44,15 +43,15 @@ struct UnlockCommand: Command {
                     + "programs stay locked out. Use --passcode-file, or set LOCKBOX_PASSCODE_FILE, for each command."
             )
         }
-        if try store.backend.lockState != .unlocked {
+        let after = try store.status()
+        if after.lockState != .unlocked {
             return store.say("This key unlocks only the afterFirstUnlock classes.")
         }
-        store.tell("The store is unlocked\(try Self.end(store)).")
+        store.tell("The store is unlocked\(Self.end(after)).")
     }
 
-    private static func end(_ store: Store) throws -> String {
-        try store.backend.status()?.unlockedUntil.map { ", until \($0.local)" }
-            ?? ", until `lockbox lock` or a restart"
+    private static func end(_ status: StoreStatus) -> String {
+        status.unlockedUntil.map { ", until \($0.local)" } ?? ", until `lockbox lock` or a restart"
     }
 }
 
@@ -77,8 +76,10 @@ struct LockCommand: Command {
         try store.backend.lock(includingAfterFirstUnlock: all)
         if store.secret != nil || store.choice.requirements != StoreRequirements() { try store.checkGiven() }
         // A store that cannot be opened may have been unlocked for other programs.
-        if let isMade = try? store.isMade, !isMade { throw store.noStore }
-        if (try? store.backend.lockState) == .unprotected { throw LockboxError.passcodeNotSet }
+        if case .success(let status) = Result(catching: store.backend.status) {
+            guard let status else { throw store.noStore }
+            if status.slots.isEmpty { throw LockboxError.passcodeNotSet }
+        }
         store.tell(
             all ? "The store is locked." : "The store is locked, except for the afterFirstUnlock classes."
         )
@@ -225,7 +226,7 @@ extension Store {
         guard !given.isUsed, let secret else { return }
         if case .recoveryCode(file: nil) = secret { return }
         given.isUsed = true
-        _ = try unlockWithGiven { try backend.unlock(with: $0) }
+        _ = try unlockWithGiven { try unlockOnce(with: $0) }
     }
 
     /// Checks the secret that was given to a command that needs none.
@@ -237,7 +238,7 @@ extension Store {
     /// Unlocks a locked store before the user is asked for anything else.
     func openIfLocked() throws {
         try unlockIfGiven()
-        if try [.locked, .beforeFirstUnlock].contains(backend.lockState) { try unlock() }
+        if let state = try look()?.lockState, [.locked, .beforeFirstUnlock].contains(state) { try unlock() }
     }
 
     /// Checks the passcode, or what stands in for it, also if the store is unlocked: an attacker at an unlocked
@@ -246,7 +247,8 @@ extension Store {
     ///
     /// The unlock checks it, and not the change that follows: a passcode from a pipe can be read only once.
     func checkOwner() throws {
-        if try backend.slots.isEmpty { return }
+        given.status = try backend.status()
+        if given.status?.slots.isEmpty ?? true { return }
         let otherwise =
             "The current passcode is needed, but there is no terminal to read it from: use --passcode-file, or "
             + "--recovery-code-file if it is forgotten."
@@ -268,17 +270,27 @@ extension Store {
     ) throws -> UnlockScope {
         note("unlocking")
         func attempt(_ method: any UnlockMethod) throws -> UnlockScope {
-            try backend.unlock(with: method, scope: scope, timeout: timeout)
+            try unlockOnce(with: method, scope: scope, timeout: timeout)
         }
         if let scope = try unlockWithGiven(attempt) { return scope }
         guard asks else { throw Failure(.locked, otherwise) }
-        guard try hasSlot(.passcode) else {
+        guard try status().hasSlot(.passcode) else {
             throw Failure(
                 .locked,
                 "The store has no passcode. Unlock it with a recovery code or a key: see `lockbox unlock --help`."
             )
         }
         return try threeTimes(.passcode, otherwise, attempt)
+    }
+
+    private func unlockOnce(
+        with method: any UnlockMethod,
+        scope: UnlockScope = .process,
+        timeout: Duration? = nil
+    ) throws -> UnlockScope {
+        let status = given.status
+        given.status = nil
+        return try backend.unlock(with: method, scope: scope, timeout: timeout, after: status)
     }
 
     /// Returns nil if the user has to type the passcode.
@@ -296,7 +308,9 @@ extension Store {
             return try named {
                 let method = try hardware.method(pin: hardware.presentPIN)
                 // Before the user is asked for a PIN or a touch.
-                if try !hasSlot(hardware.kind) { throw LockboxError.slotNotFound(slot: hardware.name) }
+                if try !status().hasSlot(hardware.kind) {
+                    throw LockboxError.slotNotFound(slot: hardware.name)
+                }
                 hardware.announce()
                 return try body(method)
             }
@@ -334,9 +348,16 @@ extension Store {
         }
     }
 
-    func hasSlot(_ kind: SlotKind) throws -> Bool { try backend.slots.contains { $0.kind == kind } }
+    /// The store at one moment: that of the first look at it, or now if it was unlocked since. Nil if there is none.
+    func look() throws -> StoreStatus? {
+        if given.status == nil { given.status = try backend.status() }
+        return given.status
+    }
 
-    var isMade: Bool { get throws { try backend.location(of: ItemKey(prefix: prefix, key: "any")) != nil } }
+    func status() throws -> StoreStatus {
+        guard let status = try look() else { throw noStore }
+        return status
+    }
 
     var noStore: LockboxError { .storeNotFound(location: location) }
 
@@ -344,11 +365,12 @@ extension Store {
     func check(for use: StoreUse) throws {
         // First of all, whether it is installed.
         if case .hardware(let hardware) = secret { _ = try hardware.method(pin: nil) }
-        guard try isMade else {
+        given.status = try backend.status()
+        guard let status = given.status else {
             if use == .making, secret == nil { return }
             throw noStore
         }
-        guard let secret, try !hasSlot(secret.kind) else { return }
+        guard let secret, !status.hasSlot(secret.kind) else { return }
         let name = secret.name
         let advice =
             secret.kind == .passcode
@@ -359,4 +381,8 @@ extension Store {
             "A \(name) was given, but the store \(location.onOneLine) has none: an attacker may have replaced it. \(advice)"
         )
     }
+}
+
+extension StoreStatus {
+    func hasSlot(_ kind: SlotKind) -> Bool { slots.contains { $0.kind == kind } }
 }
