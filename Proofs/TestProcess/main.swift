@@ -88,7 +88,7 @@ case "async" where arguments.count == 1:
                 String.self,
                 forKey: "k"
             )
-        } catch LockboxError.storageFailure(let operation, _, let code) { print(operation, code) }
+        } catch LockboxError.storageFailure(let operation, _, let code, _) { print(operation, code) }
         exit(0)
     }
     loop.run()

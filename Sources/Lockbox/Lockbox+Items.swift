@@ -168,7 +168,7 @@ extension Lockbox {
     /// - Parameter accessibility: The class of the item. With ``Accessibility/whenUnlocked``, the check also fails if
     ///   the store is locked.
     /// - Throws: The reason why the store cannot be used, for example
-    ///   ``LockboxError/storageFailure(operation:path:errno:)``,
+    ///   ``LockboxError/storageFailure(operation:path:errno:explanation:)``,
     ///   ``LockboxError/unsafePermissions(path:reason:)`` or ``LockboxError/interactionNotAllowed(_:)``.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {

@@ -20,7 +20,7 @@ import LockboxStore
 /// only their specific errors. On the encrypted store, every method can also throw:
 ///
 /// - ``LockboxError/invalidKey(reason:)`` if the key is empty or too long;
-/// - ``LockboxError/storageFailure(operation:path:errno:)`` if a system call fails;
+/// - ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if a system call fails;
 /// - ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` or
 ///   ``LockboxError/unsupportedVersion(record:version:)`` if the keybag or an item cannot be opened;
 /// - ``LockboxError/missing(record:)`` if the keybag or the device key is missing;
@@ -36,7 +36,7 @@ import LockboxStore
 /// - ``LockboxError/storeReplaced(location:)`` if the store was moved or replaced while it was open, or is another
 ///   one than this user has unlocked here;
 /// - ``LockboxError/conflict(record:)`` if other writers changed the same record again and again, or during a move;
-/// - ``LockboxError/outcomeUnknown(record:reason:)`` if a power cut may undo a change, because the disk could not be
+/// - ``LockboxError/outcomeUnknown(record:reason:wasMade:)`` if a power cut may undo a change, because the disk could not be
 ///   synchronized, or if the connection to a cluster failed during the change. A cluster can also throw
 ///   ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``.
 public struct Lockbox: Sendable {

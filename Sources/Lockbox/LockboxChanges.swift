@@ -45,7 +45,7 @@ extension Lockbox {
     /// - Returns: A sequence for one loop. More than 10,000 different changes that it has not read become
     ///   ``LockboxChange/everything``.
     /// - Throws: ``LockboxError/notSupported(operation:)`` if the backend or the system cannot report
-    ///   changes; ``LockboxError/storageFailure(operation:path:errno:)`` with `EMFILE` or `ENOSPC` if
+    ///   changes; ``LockboxError/storageFailure(operation:path:errno:explanation:)`` with `EMFILE` or `ENOSPC` if
     ///   the user has too many inotify instances or watches.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")
     public func changes() throws -> AsyncThrowingStream<LockboxChange, any Error> {

@@ -22,11 +22,11 @@ extension ReservedRecord {
             // The version comes first: nothing else is known about a later one.
             let found = try JSONDecoder().decode(RecordVersion.self, from: value.data).version
             guard found == version else {
-                throw LockboxError.unsupportedVersion(record: Self.name(key), version: found)
+                throw LockboxError.unsupportedVersion(record: .record(Self.name(key)), version: found)
             }
             self = try JSONDecoder().decode(Self.self, from: value.data)
         } catch is DecodingError {
-            throw LockboxError.corrupt(record: Self.name(key), reason: "it is not well-formed")
+            throw LockboxError.corrupt(record: .record(Self.name(key)), reason: "it is not well-formed")
         }
     }
 

@@ -55,8 +55,8 @@ extension BackendConformance {
         do { found = try subject.backend.item(for: key, now: Subject.now) } catch let error as LockboxError {
             guard let location = try subject.backend.location(of: key) else { return }
             return try subject.expect(
-                error.isAbout(key, in: subject.backend),
-                "item(for:now:) threw \(error), which does not name \(location), the location of the item"
+                error.subject == .record(location),
+                "item(for:now:) threw \(error), which is not about .record(\(String(reflecting: location)))"
             )
         }
         throw subject.failure("after \(call), item(for:now:) returned \(text(found)) and did not throw")

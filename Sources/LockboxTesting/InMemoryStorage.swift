@@ -50,7 +50,7 @@ public import LockboxCore
 
     private func check(_ record: Record, _ name: RecordName, _ maximum: Int) throws(LockboxError) {
         guard record.bytes.count > maximum else { return }
-        throw LockboxError.corrupt(record: location(of: name), reason: "it has more than \(maximum) bytes")
+        throw LockboxError.corrupt(record: subject(of: name), reason: "it has more than \(maximum) bytes")
     }
 
     /// Calls a closure with the name of every record in a namespace.

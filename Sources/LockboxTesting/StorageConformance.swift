@@ -235,10 +235,16 @@ import LockboxPlatform
         let record = subject.record("record")
         let storage = subject.storage
         try subject.put(record, subject.bytes())
-        try subject.expectError(.corrupt, from: "read(_:atLeast:maximum: 99) of 100 bytes") {
+        let expected = ".corrupt(record: .record(_:), reason:)"
+        func isOfTheRecord(_ error: LockboxError?) -> Bool {
+            error?.code == .corrupt && error?.isOfOneRecord == true
+        }
+        let one = "read(_:atLeast:maximum: 99) of 100 bytes"
+        try subject.expectError(expected, from: one, where: isOfTheRecord) {
             _ = try storage.read(record, atLeast: .max, maximum: 99) { _ in }
         }
-        try subject.expectError(.corrupt, from: "read(_:maximum: 99) of 100 bytes") {
+        let several = "read(_:maximum: 99) of 100 bytes"
+        try subject.expectError(expected, from: several, where: isOfTheRecord) {
             _ = try storage.read([record], maximum: 99)
         }
         try subject.expectRethrow(from: "read") { refuse in

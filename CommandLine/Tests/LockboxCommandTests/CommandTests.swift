@@ -36,11 +36,11 @@ import Testing
     /// The library's would be about Swift calls, or about what only a library cannot know.
     @Test(arguments: [
         (
-            LockboxError.rolledBack(record: "https://a:2379", reason: "r"),
+            LockboxError.rolledBack(record: .endpoint("https://a:2379"), reason: "r"),
             "Check the cluster for a restored snapshot."
         ),
-        (.rolledBack(record: "etcd:/s/k/keybag", reason: "r"), "run `lockbox accept-restored`"),
-        (.rolledBack(record: "/s/items/a/b", reason: "r"), "or remove the item"),
+        (.rolledBack(record: .keybag("etcd:/s/k/keybag"), reason: "r"), "run `lockbox accept-restored`"),
+        (.rolledBack(record: .record("/s/items/a/b"), reason: "r"), "or remove the item"),
         (
             .decodingFailed(key: "k", type: "String", underlying: CancellationError()),
             "Use --json to print it"

@@ -25,7 +25,10 @@ struct Row: Codable, Equatable {
         do {
             return try JSONDecoder().decode(Metadata.self, from: metadata).attributes(size: value.count)
         } catch is DecodingError {
-            throw LockboxError.corrupt(record: Self.location(key), reason: "its metadata is not JSON")
+            throw LockboxError.corrupt(
+                record: .record(Self.location(key)),
+                reason: "its metadata is not JSON"
+            )
         }
     }
 

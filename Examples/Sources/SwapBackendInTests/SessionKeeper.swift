@@ -43,7 +43,7 @@ struct SessionKeeper {
         do {
             try lockbox.archiveObject(session, forKey: "session")
             return .remembered
-        } catch LockboxError.storageFailure(_, _, errno: ENOSPC) {
+        } catch LockboxError.storageFailure(_, _, errno: ENOSPC, _) {
             return .untilTheEnd
         }
     }

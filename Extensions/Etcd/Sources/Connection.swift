@@ -14,6 +14,7 @@
         /// A request without a complete answer.
         struct Failure: Error {
             let reason: String
+            let cause: GatewayError.Cause?
             /// Whether the server may have received it.
             let isSent: Bool
         }
@@ -106,8 +107,10 @@
             let result = withRequest(body, headers, maximum: maximum) { curl_easy_perform(handle) }
             mayHaveResent = isWarm && number(CURLINFO_NUM_CONNECTS) > 0
             guard result == CURLE_OK else {
-                let reason = received.isTooLong ? Self.tooLong : Self.reason(result)
-                throw Failure(reason: reason, isSent: number(CURLINFO_REQUEST_SIZE) > 0)
+                let isSent = number(CURLINFO_REQUEST_SIZE) > 0
+                if received.isTooLong { throw Failure(reason: Self.tooLong, cause: .tooLong, isSent: isSent) }
+                let cause: GatewayError.Cause? = result == CURLE_OPERATION_TIMEDOUT ? .timeout : nil
+                throw Failure(reason: Self.reason(result), cause: cause, isSent: isSent)
             }
             return Response(status: number(CURLINFO_RESPONSE_CODE), body: received.bytes)
         }
@@ -151,21 +154,54 @@
         var milliseconds: Int { max(1, Int(self / .milliseconds(1))) }
     }
 
+    extension LockboxError {
+        static func tooLarge(for target: Subject) -> LockboxError {
+            let text =
+                "The change is too large for \(target). Store smaller values, or raise etcd's --max-request-bytes."
+            return .storageFailure(operation: "txn", path: target, errno: E2BIG, explanation: text)
+        }
+
+        fileprivate static func noSpace(on endpoint: Subject) -> LockboxError {
+            let text =
+                "\(endpoint) has no space left. Compact and defragment etcd, then disarm its alarm with etcdctl alarm disarm."
+            return .storageFailure(
+                operation: "txn",
+                path: endpoint,
+                errno: ENOSPC,
+                explanation: text
+            )
+        }
+    }
+
     /// Why a request has no usable answer, and what may have become of it.
     struct GatewayError: Error {
         /// The advice for the user.
         enum Remedy { case tryElsewhere, authenticate, giveUp }
 
+        /// What the caller can do something about.
+        enum Cause {
+            /// The answer has more bytes than the request allows. One for less could have fewer.
+            case tooLong
+            /// The time limit has ended the request.
+            case timeout
+            /// The revision that was asked for is gone: etcd keeps old ones for a while only.
+            case compacted
+            /// etcd has removed a lease before its time, or is another cluster by now.
+            case leaseNotFound
+        }
+
         let error: LockboxError
         let remedy: Remedy
+        private(set) var cause: Cause?
         /// Whether the request may have taken effect, or still may.
         private(set) var isInDoubt: Bool
         /// The contradiction between this answer and earlier ones about the cluster.
         var contradiction: History?
 
-        init(_ error: LockboxError, _ remedy: Remedy, isInDoubt: Bool) {
+        init(_ error: LockboxError, _ remedy: Remedy, cause: Cause? = nil, isInDoubt: Bool) {
             self.error = error
             self.remedy = remedy
+            self.cause = cause
             self.isInDoubt = isInDoubt
         }
 
@@ -177,14 +213,15 @@
 
         static func notReachable(_ endpoint: String, _ reason: String, isInDoubt: Bool) -> GatewayError {
             GatewayError(
-                .notReachable(endpoint: endpoint, reason: reason),
+                .notReachable(endpoint: .endpoint(endpoint), reason: reason),
                 .tryElsewhere,
                 isInDoubt: isInDoubt
             )
         }
 
         /// Creates the error that an answer reports.
-        init(_ response: Connection.Response, from endpoint: String) {
+        init(_ response: Connection.Response, from address: String) {
+            let endpoint = LockboxError.Subject.endpoint(address)
             let isShort = response.body.count <= Self.maximumLength
             let answer = isShort ? try? JSONReader.read(ErrorAnswer.self, response.body) : nil
             let message = answer?.message.map(ErrorAnswer.short) ?? "HTTP status \(response.status)"
@@ -197,50 +234,27 @@
             case .invalidArgument where message.contains("request is too large"),
                 .resourceExhausted where message.contains("larger than max"):
                 // Not `valueTooLarge`: etcd does not say what the limit is.
-                let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: E2BIG)
-                self.init(error, .giveUp, isInDoubt: false)
+                self.init(.tooLarge(for: endpoint), .giveUp, isInDoubt: false)
             case .resourceExhausted where message.contains("space exceeded"):
-                let error = LockboxError.storageFailure(operation: "txn", path: endpoint, errno: ENOSPC)
-                self.init(error, .giveUp, isInDoubt: false)
+                self.init(.noSpace(on: endpoint), .giveUp, isInDoubt: false)
             case .resourceExhausted where message.contains("too many requests"):
-                self = .notReachable(endpoint, message, isInDoubt: false)
+                self = .notReachable(address, message, isInDoubt: false)
             case .invalidArgument where message.contains("authentication failed"), .permissionDenied,
                 .failedPrecondition:
                 self.init(.accessDenied(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
             case .invalidArgument, .notFound, .resourceExhausted, .outOfRange:
                 self.init(.notReachable(endpoint: endpoint, reason: message), .giveUp, isInDoubt: false)
             case .unavailable where message.contains("no leader"):
-                self = .notReachable(endpoint, message, isInDoubt: false)
+                self = .notReachable(address, message, isInDoubt: false)
             case .unavailable, nil:
-                self = .notReachable(endpoint, message, isInDoubt: true)
+                self = .notReachable(address, message, isInDoubt: true)
             }
+            // etcd says it in words only.
+            if message.contains("has been compacted") { cause = .compacted }
+            if message.contains("lease not found") { cause = .leaseNotFound }
         }
 
         private static let maximumLength = 65_536
-
-        /// Whether the answer has more bytes than the request allows. One for less could have fewer.
-        var isTooLong: Bool {
-            if case .notReachable(_, let reason) = error { reason == Connection.tooLong } else { false }
-        }
-
-        /// Whether the time limit has ended the request.
-        var isTimeout: Bool {
-            if case .notReachable(_, let reason) = error { reason == Connection.noAnswer } else { false }
-        }
-
-        /// Whether the revision that was asked for is gone: etcd keeps old ones for a while only.
-        var isCompacted: Bool {
-            if case .notReachable(_, let reason) = error {
-                reason.contains("has been compacted")
-            } else {
-                false
-            }
-        }
-
-        /// Whether etcd has removed a lease before its time, or is another cluster by now.
-        var isWithoutLease: Bool {
-            if case .notReachable(_, let reason) = error { reason.contains("lease not found") } else { false }
-        }
 
         /// Whether etcd refuses a subscription because of its token, which it says with status 200.
         static func isOfToken(_ reason: String) -> Bool {

@@ -44,7 +44,7 @@
                 } catch {
                     // The source of the password failed. Its error may quote the password, so only the error's type is shown.
                     let reason = "the source of the password failed with \(type(of: error))"
-                    return .failure(.notReachable(endpoint: endpoint, reason: reason))
+                    return .failure(.notReachable(endpoint: .endpoint(endpoint), reason: reason))
                 }
             }
         }

@@ -92,7 +92,7 @@
                 request.limit = UInt64(limit)
                 let answer: RangeAnswer?
                 do { answer = try page(request, until: deadline) } catch let failure as GatewayError
-                    where failure.isTooLong && limit > 1
+                    where failure.cause == .tooLong && limit > 1
                 {
                     limit = max(1, limit / 8)
                     continue
@@ -125,7 +125,7 @@
             do {
                 try fence.settle(until: deadline)
                 return try gateway.call("/v3/kv/range", request, until: deadline).answer
-            } catch let failure as GatewayError where failure.isCompacted && request.revision != nil {
+            } catch let failure as GatewayError where failure.cause == .compacted && request.revision != nil {
                 return nil
             }
         }
@@ -161,7 +161,7 @@
         private func check(_ found: KeyValue, _ record: RecordName, _ maximum: Int) throws {
             guard found.value.count > maximum else { return }
             throw LockboxError.corrupt(
-                record: location(of: record),
+                record: subject(of: record),
                 reason: "it has more than \(maximum) bytes"
             )
         }
@@ -187,7 +187,7 @@
                     .answer
                 revision = revision ?? answer.header?.revision
                 return answer.ranges.flatMap(\.found)
-            } catch let failure as GatewayError where failure.isTooLong && keys.count > 1 {
+            } catch let failure as GatewayError where failure.cause == .tooLong && keys.count > 1 {
                 let middle = keys.startIndex + keys.count / 2
                 let first = try ranges(keys[..<middle], &revision, until: deadline)
                 return try first + ranges(keys[middle...], &revision, until: deadline)
@@ -207,13 +207,14 @@
         private func asOfOneRevision<Result>(_ body: (inout UInt64?) throws -> Result) throws -> Result {
             for _ in 0..<10 {
                 var revision: UInt64?
-                do { return try body(&revision) } catch let failure as GatewayError where failure.isCompacted
+                do { return try body(&revision) } catch let failure as GatewayError
+                    where failure.cause == .compacted
                 {
                     continue
                 }
             }
             throw LockboxError.notReachable(
-                endpoint: gateway.list,
+                endpoint: .endpoint(gateway.list),
                 reason: "its history was compacted during each of ten attempts"
             )
         }

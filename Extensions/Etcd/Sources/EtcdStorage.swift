@@ -21,14 +21,14 @@
     ///
     /// - ``LockboxError/notReachable(endpoint:reason:)``: no member answered in time, or the cluster has no leader.
     /// - ``LockboxError/accessDenied(endpoint:reason:)``: wrong user or password, or a role without permission.
-    /// - ``LockboxError/outcomeUnknown(record:reason:)``: the cluster did not say in time whether it has made a change. The next
+    /// - ``LockboxError/outcomeUnknown(record:reason:wasMade:)``: the cluster did not say in time whether it has made a change. The next
     ///   call of this storage first settles that change: it learns whether it was made, and prevents it from taking effect
     ///   later.
     /// - ``LockboxError/valueTooLarge(size:limit:)``: more than 1 MiB in a record.
     /// - ``LockboxError/rolledBack(record:reason:)``: the cluster has an older state than before, as after a restored snapshot.
     ///   One call throws it. Later calls use the state that is there, as the earlier answers may have been the false ones.
     /// - ``LockboxError/storeReplaced(location:)``: another cluster answers than before. One call throws it, too.
-    /// - ``LockboxError/storageFailure(operation:path:errno:)``: with `ENOSPC`, etcd's quota is used up; with `E2BIG`,
+    /// - ``LockboxError/storageFailure(operation:path:errno:explanation:)``: with `ENOSPC`, etcd's quota is used up; with `E2BIG`,
     ///   the cluster is configured for smaller requests (`--max-request-bytes`).
     public final class EtcdStorage: Sendable {
         /// The path of the store: every key in etcd begins with it and a slash.
@@ -93,7 +93,7 @@
                     endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
                 else {
                     let reason = "the address of an endpoint must begin with \(security.scheme)"
-                    throw LockboxError.notReachable(endpoint: endpoint, reason: reason)
+                    throw LockboxError.notReachable(endpoint: .endpoint(endpoint), reason: reason)
                 }
                 result.append(endpoint.hasSuffix("/") ? String(endpoint.dropLast()) : endpoint)
             }
@@ -216,7 +216,7 @@
                 do {
                     let _: Done = try gateway.call("/v3/kv/compaction", request, until: deadline)
                         .answer
-                } catch let failure as GatewayError where failure.isCompacted {
+                } catch let failure as GatewayError where failure.cause == .compacted {
                     return  // another process was faster
                 }
             } catch let failure as GatewayError { throw failure.error }
@@ -263,7 +263,7 @@
             }
             // One operation and one comparison are the fence's.
             if changes.count > limits.maximumChanges || expecting.count >= Self.maximumOperations {
-                throw LockboxError.storageFailure(operation: "txn", path: location(of: changes), errno: E2BIG)
+                throw LockboxError.tooLarge(for: .other(location(of: changes)))
             }
         }
 

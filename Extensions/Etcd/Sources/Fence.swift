@@ -53,7 +53,7 @@
                 if .now - mark.made < Self.lifetime / 2 { return mark }
             }
             do { return try makeMark(until: deadline) } catch let failure as GatewayError
-                where failure.isWithoutLease
+                where failure.cause == .leaseNotFound
             {
                 state.withLock { $0.lease = nil }
                 return try makeMark(until: deadline)
@@ -123,7 +123,7 @@
                         until: deadline
                     )
                 } catch let failure as GatewayError {
-                    throw GatewayError(failure.error, failure.remedy, isInDoubt: false)
+                    throw GatewayError(failure.error, failure.remedy, cause: failure.cause, isInDoubt: false)
                 }
                 state.withLock { state in state.doubts.removeAll { doubts.contains($0) } }
             }

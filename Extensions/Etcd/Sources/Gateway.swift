@@ -67,7 +67,8 @@
         {
             let body = request.body
             var isInDoubt = false
-            var last = GatewayError.notReachable(list, Connection.noAnswer, isInDoubt: false)
+            let none = LockboxError.notReachable(endpoint: .endpoint(list), reason: Connection.noAnswer)
+            var last = GatewayError(none, .tryElsewhere, cause: .timeout, isInDoubt: false)
             var hasAuthenticated = false
             var round = 0
             // The members whose answers contradict what others have said before.
@@ -86,7 +87,7 @@
                     } catch let failure as GatewayError {
                         isInDoubt = isInDoubt || failure.isInDoubt
                         // An attempt that the time limit cut off says less than one that failed before.
-                        last = (failure.isTimeout ? last : failure).inDoubt(isInDoubt)
+                        last = (failure.cause == .timeout ? last : failure).inDoubt(isInDoubt)
                         if failure.contradiction != nil {
                             contradicting.insert(used)
                             contradiction = failure
@@ -193,10 +194,10 @@
                     maximum: maximum
                 )
             } catch {
-                let isTooLong = error.reason == Connection.tooLong
                 throw GatewayError(
-                    .notReachable(endpoint: endpoint, reason: error.reason),
-                    isTooLong ? .giveUp : .tryElsewhere,
+                    .notReachable(endpoint: .endpoint(endpoint), reason: error.reason),
+                    error.cause == .tooLong ? .giveUp : .tryElsewhere,
+                    cause: error.cause,
                     isInDoubt: error.isSent
                 )
             }
@@ -238,7 +239,7 @@
             } else if let history, answered.revision < history.revision {
                 let (now, before) = (answered.revision, history.revision)
                 let reason = "the cluster's revision is \(now), and \(before) was seen before"
-                error = .rolledBack(record: endpoint, reason: reason)
+                error = .rolledBack(record: .endpoint(endpoint), reason: reason)
             } else {
                 withState { state in
                     // Unless it has become another one meanwhile.
@@ -300,6 +301,7 @@
                 throw GatewayError(
                     failure.error,
                     failure.remedy == .tryElsewhere ? .tryElsewhere : .giveUp,
+                    cause: failure.cause,
                     isInDoubt: false
                 )
             }

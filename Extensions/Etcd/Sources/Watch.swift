@@ -81,7 +81,9 @@
                         if next < position.next { restart(position, at: next) }
                     case .compacted: restart(position, at: try storage.nextRevision())
                     case .denied(let reason):
-                        return send(.failure(LockboxError.accessDenied(endpoint: endpoint, reason: reason)))
+                        return send(
+                            .failure(LockboxError.accessDenied(endpoint: .endpoint(endpoint), reason: reason))
+                        )
                     }
                 } catch let error as LockboxError where Self.isFinal(error) {
                     return send(.failure(error))

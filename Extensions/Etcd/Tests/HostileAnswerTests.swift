@@ -258,7 +258,7 @@
             #expect(connection.received.bytes.count <= 65_536)
             if flood == .head { return }
             let error = lockboxError { _ = try storage.read(Self.record, atLeast: 1, maximum: 100) { _ in } }
-            #expect(error == .notReachable(endpoint: member.endpoint, reason: Connection.tooLong))
+            #expect(error == .notReachable(endpoint: .endpoint(member.endpoint), reason: Connection.tooLong))
         }
 
         /// Each of the elements takes forty bytes and more, of three.

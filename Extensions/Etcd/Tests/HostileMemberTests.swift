@@ -59,7 +59,9 @@
                     timeLimit: .seconds(1)
                 ).namespaces()
             }
-            #expect(error == .notReachable(endpoint: member.endpoint, reason: "etcdserver: no leader"))
+            #expect(
+                error == .notReachable(endpoint: .endpoint(member.endpoint), reason: "etcdserver: no leader")
+            )
             #expect(calls.withLock { $0 } > 1, "the control")
         }
 
@@ -73,17 +75,27 @@
         }
 
         /// Its limit is not known. Lockbox's own would be wrong.
-        @Test func aMemberForWhichARequestIsTooLarge() throws {
-            let refusal = #"{"code":3,"message":"etcdserver: request is too large"}"#
+        @Test(arguments: [
+            (3, "etcdserver: request is too large", E2BIG, "raise etcd's --max-request-bytes."),
+            (8, "etcdserver: mvcc: database space exceeded", ENOSPC, "with etcdctl alarm disarm."),
+        ])
+        func aMemberForWhichARequestIsTooLarge(_ code: Int, _ text: String, _ errno: CInt, _ advice: String)
+            throws
+        {
+            let refusal = #"{"code":\#(code),"message":"\#(text)"}"#
             let member = try FakeMember { _, _ in
                 FakeMember.Answer(status: "400 Bad Request", lines: [refusal])
             }
             defer { member.end() }
             let record = RecordName(name: "record")
-            let expected = LockboxError.storageFailure(operation: "txn", path: member.endpoint, errno: E2BIG)
-            #expect(throws: expected) {
+            let error = lockboxError {
                 try storage(member).commit([.put(record, [1])], expecting: [:])
             }
+            guard case .storageFailure("txn", .endpoint(member.endpoint), errno, _) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(error?.description.hasSuffix(advice) == true)
         }
 
         @Test func aRevisionThatCannotBeInASubscription() throws {

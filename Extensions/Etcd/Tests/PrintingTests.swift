@@ -45,7 +45,11 @@
         func theStatusOfMembersDoesNotQuoteThePasswordsSource() throws {
             let answers = try storage(users[2]).members(timeLimit: .milliseconds(100))
             let reason = "the source of the password failed with Quoting"
-            #expect(answers == [.failure(.notReachable(endpoint: "http://127.0.0.1:1", reason: reason))])
+            #expect(
+                answers == [
+                    .failure(.notReachable(endpoint: .endpoint("http://127.0.0.1:1"), reason: reason))
+                ]
+            )
         }
     }
 #endif

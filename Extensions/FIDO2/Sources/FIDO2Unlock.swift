@@ -176,7 +176,7 @@
     ///
     /// Nothing follows. The salt of `hmac-secret` is the slot's salt.
     struct FIDO2Slot {
-        static let record = "the FIDO2 slot"
+        static let record: LockboxError.Subject = "the FIDO2 slot"
         private static let version: UInt8 = 1
         private static let maximumLength = 1024
 

@@ -26,7 +26,7 @@
             guard code == FIDO_OK else { throw SecurityKeyError.cannotOpen(path, code) }
             defer { fido_dev_close(opened) }
             fido_dev_set_timeout(opened, Self.milliseconds)
-            return try body(OpenSecurityKey(endpoint: path, device: opened))
+            return try body(OpenSecurityKey(endpoint: .other(path), device: opened))
         }
 
         private func first() throws -> String {
@@ -47,7 +47,7 @@
 
     /// A security key that is open for one call.
     struct OpenSecurityKey {
-        let endpoint: String
+        let endpoint: LockboxError.Subject
         let device: OpaquePointer
 
         var hasPIN: Bool { fido_dev_has_pin(device) }
@@ -124,12 +124,12 @@
     }
 
     enum SecurityKeyError {
-        static func check(_ code: CInt, _ endpoint: String) throws {
+        static func check(_ code: CInt, _ endpoint: LockboxError.Subject) throws {
             guard code != FIDO_OK else { return }
             throw error(code, endpoint)
         }
 
-        private static func error(_ code: CInt, _ endpoint: String) -> LockboxError {
+        private static func error(_ code: CInt, _ endpoint: LockboxError.Subject) -> LockboxError {
             switch code {
             case FIDO_ERR_PIN_INVALID, FIDO_ERR_UV_INVALID: .wrongPasscode
             case FIDO_ERR_PIN_AUTH_BLOCKED:
@@ -168,7 +168,7 @@
             }
         }
 
-        private static func denied(_ endpoint: String, _ reason: String) -> LockboxError {
+        private static func denied(_ endpoint: LockboxError.Subject, _ reason: String) -> LockboxError {
             .accessDenied(endpoint: endpoint, reason: reason)
         }
 
@@ -182,12 +182,12 @@
             switch cause {
             case EACCES, EPERM:
                 return denied(
-                    path,
+                    .other(path),
                     "this user may not open it. Install the udev rules of libfido2, or use a group for it"
                 )
             case ENOENT, ENXIO, ENODEV:
-                return .notReachable(endpoint: path, reason: "there is no such device")
-            default: return error(code, path)
+                return .notReachable(endpoint: .other(path), reason: "there is no such device")
+            default: return error(code, .other(path))
             }
         }
     }

@@ -6,7 +6,7 @@
 
     /// A TPM that is open for one call.
     struct TPMConnection {
-        let endpoint: String
+        let endpoint: LockboxError.Subject
         let context: OpaquePointer
 
         /// One at a time: a TPM without resource manager has room for three objects.
@@ -26,13 +26,13 @@
                 guard code == 0, transport != nil else { throw TPMError.cannotOpen(tcti, code) }
                 defer { Tss2_TctiLdr_Finalize(&transport) }
                 var context: OpaquePointer?
-                try TPMError.check(Esys_Initialize(&context, transport, nil), "Esys_Initialize", tcti)
+                try TPMError.check(Esys_Initialize(&context, transport, nil), "Esys_Initialize", .other(tcti))
                 defer {
                     Esys_Finalize(&context)
                     // The library's frames hold what it has decrypted.
                     Sodium.wipeStack()
                 }
-                return try body(TPMConnection(endpoint: tcti, context: context!))
+                return try body(TPMConnection(endpoint: .other(tcti), context: context!))
             }
         }
 
@@ -124,7 +124,9 @@
 
         static let otherTPM = "the TPM was cleared, or this is another TPM; use the recovery code"
 
-        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: String) throws(LockboxError) {
+        static func check(_ code: TSS2_RC, _ operation: String, _ endpoint: LockboxError.Subject)
+            throws(LockboxError)
+        {
             guard code != 0 else { return }
             switch Code(code) {
             case .wrongAuthorization: throw LockboxError.wrongPasscode
@@ -149,7 +151,7 @@
         /// tpm2-tss does not say why it could not open a device. Opening it again does.
         static func cannotOpen(_ tcti: String, _ code: TSS2_RC) -> LockboxError {
             guard tcti.hasPrefix("device:") else {
-                return .notReachable(endpoint: tcti, reason: text(code, "Tss2_TctiLdr_Initialize"))
+                return .notReachable(endpoint: .other(tcti), reason: text(code, "Tss2_TctiLdr_Initialize"))
             }
             let path = String(tcti.dropFirst("device:".count))
             let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
@@ -158,17 +160,18 @@
             switch cause {
             case EACCES, EPERM:
                 return .accessDenied(
-                    endpoint: tcti,
+                    endpoint: .other(tcti),
                     reason: "this user may not open it. Add the user to the group that owns it, usually tss"
                 )
             case ENOENT, ENXIO, ENODEV:
                 return .notReachable(
-                    endpoint: tcti,
+                    endpoint: .other(tcti),
                     reason: "this machine has no TPM, or it is turned off in the firmware"
                 )
-            case EBUSY: return .notReachable(endpoint: tcti, reason: "another program uses it")
-            case 0: return .notReachable(endpoint: tcti, reason: text(code, "Tss2_TctiLdr_Initialize"))
-            default: return .notReachable(endpoint: tcti, reason: String(cString: strerror(cause)))
+            case EBUSY: return .notReachable(endpoint: .other(tcti), reason: "another program uses it")
+            case 0:
+                return .notReachable(endpoint: .other(tcti), reason: text(code, "Tss2_TctiLdr_Initialize"))
+            default: return .notReachable(endpoint: .other(tcti), reason: String(cString: strerror(cause)))
             }
         }
 

@@ -135,7 +135,7 @@
                 return try value(of: counter)
             }
             guard let value = incremented ?? nil else {
-                throw .missing(record: TPMConnection.name(ofCounter: index))
+                throw .missing(record: .other(TPMConnection.name(ofCounter: index)))
             }
             return value
         }

@@ -150,7 +150,7 @@
     ///
     /// The last three are as a TPM marshals them: a size in two bytes, big-endian, and as many bytes. Nothing follows.
     struct TPMSlot {
-        static let record = "the TPM slot"
+        static let record: LockboxError.Subject = "the TPM slot"
         private static let version: UInt8 = 1
 
         /// The sealed secret, as the TPM's library has it.

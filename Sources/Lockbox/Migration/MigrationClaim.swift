@@ -143,7 +143,7 @@ enum Machine {
         let digits = text.hasSuffix("\n") ? text.dropLast() : text[...]
         guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else {
             let reason = "it contains no machine ID; run systemd-machine-id-setup"
-            throw LockboxError.corrupt(record: path, reason: reason)
+            throw LockboxError.corrupt(record: .other(path), reason: reason)
         }
         return String(digits)
     }

@@ -305,7 +305,7 @@ extension MigrationRun {
         let existing: StoredItem?
         let found: SourceItem?
         do { existing = try lockbox.backend.item(for: key, now: now) } catch let error as LockboxError
-            where error.isOfOneRecord || error.isAbout(key, in: lockbox.backend)
+            where error.isOfOneItem
         {
             // A damaged item does not prevent the others from being migrated.
             return .none(.refused(.malformed(reason: error.description)))
@@ -313,7 +313,7 @@ extension MigrationRun {
         do { found = try source.item(forKey: item.key) } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
         } catch let error as LockboxError
-            where error.isOfOneRecord || (source as? BackendItems)?.isAbout(item.key, error) ?? false
+            where error.isOfOneItem
         {
             return .none(.refused(.malformed(reason: error.description)))
         }
@@ -408,12 +408,9 @@ extension MigrationRun {
 }
 
 extension LockboxError {
-    /// Whether it is of a kind that only one record can have, whichever backend it is from.
-    fileprivate var isOfOneRecord: Bool {
-        switch self {
-        case .corrupt, .authenticationFailed, .unsupportedVersion: true
-        default: false
-        }
+    /// Whether it is about one record, or of a kind that only one can have, whichever backend it is from.
+    fileprivate var isOfOneItem: Bool {
+        isOfOneRecord || [.corrupt, .authenticationFailed, .unsupportedVersion].contains(code)
     }
 }
 

@@ -261,10 +261,6 @@ struct BackendItems: SourceItems {
         return try !isStore && destination.attributes(for: key, now: now) != attributes
     }
 
-    func isAbout(_ key: String, _ error: LockboxError) -> Bool {
-        (try? ItemKey(prefix: keyPrefix, key: key)).map { error.isAbout($0, in: backend) } ?? false
-    }
-
     func item(forKey key: String) throws -> SourceItem? {
         try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map(SourceItem.init(stored:))
     }

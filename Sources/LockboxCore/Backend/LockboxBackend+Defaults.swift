@@ -339,7 +339,7 @@ extension LockboxBackend {
         let record = item.key.location
         let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
         if keeps == true { return .conflict(record: record) }
-        return .corrupt(record: record, reason: "reading it back returned another item")
+        return .corrupt(record: .record(record), reason: "reading it back returned another item")
     }
 
     /// Whether both give access to the same items. Looks for a probe, as a store can have two paths.

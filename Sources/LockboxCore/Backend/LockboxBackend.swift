@@ -274,14 +274,14 @@ public protocol LockboxBackend: Sendable {
 
     /// Returns how errors refer to the record of an item, or `nil` if there is no store, or no such text.
     ///
-    /// A migration skips an unreadable item, but ends if the whole store is unreadable. The location tells the two apart. Without
-    /// one, it skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
-    /// ``LockboxError/unsupportedVersion(record:version:)`` only.
+    /// A migration skips an unreadable item, but ends if the whole store is unreadable. ``LockboxError/Subject/record(_:)`` tells the
+    /// two apart. It also skips ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)`` and
+    /// ``LockboxError/unsupportedVersion(record:version:)`` about anything else.
     ///
     /// The default implementation returns `nil`.
     ///
     /// - Parameter key: The item's key. The item need not exist.
-    /// - Returns: The text that errors about this item, and about no other, have as their `record` or `path`.
+    /// - Returns: The text of the ``LockboxError/Subject/record(_:)`` that errors about this item, and about no other, have.
     /// - Throws: ``LockboxError`` if the store cannot be read.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     func location(of key: ItemKey) throws -> String?
@@ -369,12 +369,4 @@ public enum LockState: String, Sendable, Hashable, Codable, CaseIterable {
     case unlocked
     /// The store was locked again after an unlock. The `always` and `afterFirstUnlock` classes are open.
     case locked
-}
-
-extension LockboxError {
-    /// Whether the error, which a call for this item has thrown, is about its record, and not about the whole store.
-    package func isAbout(_ key: ItemKey, in backend: any LockboxBackend) -> Bool {
-        guard let location else { return false }
-        return (try? backend.location(of: key)) == location
-    }
 }

@@ -7,7 +7,7 @@ private struct Row {
     /// The associated values, in order, except for the `underlying` error.
     let payload: [AnyHashable]
     /// The record, file or folder that the error is about, if it is about one.
-    let location: String?
+    let subject: LockboxError.Subject?
     /// False if the call that fails with it has changed nothing.
     let changes: Bool
     /// Says what went wrong and what to do about it.
@@ -17,14 +17,14 @@ private struct Row {
         _ code: LockboxError.Code,
         _ osStatus: Int32,
         _ payload: [AnyHashable],
-        at location: String? = nil,
+        at subject: LockboxError.Subject? = nil,
         changes: Bool = true,
         text: @escaping () -> String
     ) {
         self.code = code
         self.osStatus = osStatus
         self.payload = payload
-        self.location = location
+        self.subject = subject
         self.changes = changes
         self.text = text
     }
@@ -161,11 +161,11 @@ extension LockboxError {
                 "There is no item for the backup \(path), so no file was written. Check the store and the prefix."
             }
         case .storeNotFound(let location):  // errSecNoSuchKeychain
-            Row(.storeNotFound, -25294, [location], at: location) {
+            Row(.storeNotFound, -25294, [location], at: .other(location)) {
                 "There is no store\(location.isEmpty ? "" : " in \(location)"). Check the path and the user."
             }
         case .sourceRefused(let path, let reason):  // errSecUnknownFormat
-            Row(.sourceRefused, -25257, [path, reason], at: path) {
+            Row(.sourceRefused, -25257, [path, reason], at: .other(path)) {
                 "\(path) was refused and is unchanged: \(reason). Correct it, or name another file."
             }
         case .unsafePermissions(let path, let reason):  // errSecWrPerm
@@ -173,7 +173,7 @@ extension LockboxError {
                 "\(path) is not safe to use: \(reason)."
             }
         case .invalidLocation(let location, let reason):  // errSecParam
-            Row(.invalidLocation, -50, [location, reason], at: location, changes: false) {
+            Row(.invalidLocation, -50, [location, reason], at: .other(location), changes: false) {
                 "\(quoted(location)) cannot be used: \(reason)."
             }
         case .unreadable(let record, let reason):  // errSecIO
@@ -181,34 +181,32 @@ extension LockboxError {
                 "\(record) cannot be read: \(reason). Check its owner and permissions, and the disk."
             }
         case .readOnly(let location, let reason):  // errSecReadOnly
-            Row(.readOnly, -25292, [location, reason], at: location, changes: false) {
+            Row(.readOnly, -25292, [location, reason], at: .other(location), changes: false) {
                 "\(location) cannot be written: \(reason)."
-                    + (reason.contains("errno")
-                        ? " Check its owner and permissions, and whether the file system is mounted read-only."
-                        : "")
             }
         case .lockTimeout(let location):  // errSecIO
-            Row(.lockTimeout, -36, [location], at: location) {
+            Row(.lockTimeout, -36, [location], at: .other(location)) {
                 "Another process held the lock \(location) for too long. Check what it is doing, and try again."
             }
         case .storeReplaced(let location):  // errSecIO
-            Row(.storeReplaced, -36, [location], at: location) {
+            Row(.storeReplaced, -36, [location], at: .other(location)) {
                 "\(location) is not the store that was used before. If it was moved or replaced while it was open, restart the "
                     + "program. If you replaced it yourself, call acceptRestored."
             }
-        case .storageFailure(let operation, let path, let code):  // errSecDiskFull, errSecIO
-            Row(.storageFailure, code == ENOSPC ? -34 : -36, [operation, path, code], at: path) {
-                Self.failure(of: operation, path, code)
+        case .storageFailure(let operation, let path, let code, let explanation):  // errSecDiskFull, errSecIO
+            Row(.storageFailure, code == ENOSPC ? -34 : -36, [operation, path, code, explanation], at: path) {
+                explanation
+                    ?? "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code)).\(Self.advice(code))"
             }
         case .notReachable(let endpoint, let reason):  // errSecNotAvailable
             Row(.notReachable, -25291, [endpoint, reason], changes: false) {
                 "\(endpoint) cannot be reached: \(reason)."
-                    + (endpoint.contains("://") ? " Check the address and the network, and try again." : "")
+                    + (endpoint.isServer ? " Check the address and the network, and try again." : "")
             }
         case .accessDenied(let endpoint, let reason):  // errSecAuthFailed
             Row(.accessDenied, -25293, [endpoint, reason], changes: false) {
                 "\(endpoint) denied access: \(reason)."
-                    + (endpoint.contains("://") ? " Check the user's name, password and permissions." : "")
+                    + (endpoint.isServer ? " Check the user's name, password and permissions." : "")
             }
         case .userCanceled:  // errSecUserCanceled
             Row(.userCanceled, -128, []) {
@@ -223,10 +221,11 @@ extension LockboxError {
             Row(.conflict, -25304, [record]) {
                 "Another writer changed \(record) at the same time, and that change is kept. Read it again, then retry."
             }
-        case .outcomeUnknown(let record, let reason):  // errSecRequestLost
-            Row(.outcomeUnknown, -67846, [record, reason]) {
-                reason.hasSuffix(Self.notSynchronized)
-                    ? "\(record) was changed, but \(reason). Check the disk, then make the change again."
+        case .outcomeUnknown(let record, let reason, let wasMade):  // errSecRequestLost
+            Row(.outcomeUnknown, -67846, [record, reason, wasMade]) {
+                wasMade
+                    ? "\(record) was changed, but \(reason), so a power cut may undo the change. Check the disk, then make the "
+                        + "change again."
                     : "It is not known whether \(record) was changed: \(reason). Check what is stored before you repeat the call."
             }
         case .notSupported(let operation):  // errSecUnimplemented
@@ -236,22 +235,8 @@ extension LockboxError {
         }
     }
 
-    /// The end of the reason if a change was made, and the disk could not be synchronized.
-    package static let notSynchronized = ", so a power cut may undo the change"
-
     private static let repair =
         "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
-
-    private static func failure(of operation: String, _ path: String, _ code: Int32) -> String {
-        switch (operation, code) {
-        case ("txn", E2BIG):
-            "The change is too large for \(path). Store smaller values, or raise etcd's --max-request-bytes."
-        case ("txn", ENOSPC):
-            "\(path) has no space left. Compact and defragment etcd, then disarm its alarm with etcdctl alarm disarm."
-        default:
-            "\(operation) failed on \(path): \(String(cString: strerror(code))) (errno \(code)).\(advice(code))"
-        }
-    }
 
     /// Advice for an error code, after a space. Empty if that depends on the operation.
     private static func advice(_ code: Int32) -> String {
@@ -292,7 +277,18 @@ extension LockboxError {
     public var code: Code { row.code }
 
     /// The record, file or folder that the error is about, if it is about one.
-    package var location: String? { row.location }
+    package var subject: Subject? { row.subject }
+
+    /// Whether the error is about one record, and says nothing about the others.
+    package var isOfOneRecord: Bool {
+        if case .record = subject { true } else { false }
+    }
+}
+
+extension LockboxError.Subject {
+    fileprivate var isServer: Bool {
+        if case .endpoint = self { true } else { false }
+    }
 }
 
 extension LockboxError: Undescribed {

@@ -96,26 +96,26 @@ public enum LockboxError: Error {
 
     /// The keybag or the device key is missing, and the store's items cannot be read without it. Also thrown if the record
     /// to quarantine, or a counter, does not exist.
-    case missing(record: String)
+    case missing(record: Subject)
 
     /// A record is malformed: cut short, too long, or not a record at all.
-    case corrupt(record: String, reason: String)
+    case corrupt(record: Subject, reason: String)
 
     /// A record is well-formed, but its bytes were changed, or it belongs to another key, prefix or store. Or it is a keybag that
     /// its owner, whom this program or this user knows, has not made.
-    case authenticationFailed(record: String)
+    case authenticationFailed(record: Subject)
 
     /// A newer version of Lockbox wrote the record, or it uses another cipher suite. `version` is the number of the
     /// format or the suite. This version of Lockbox never rewrites the record.
-    case unsupportedVersion(record: String, version: Int)
+    case unsupportedVersion(record: Subject, version: Int)
 
     /// A record is older than one seen before, or newer than the store's keys, or a store that this user has unlocked is gone. An
     /// attacker or a restored copy has brought back an old state of the store.
-    case rolledBack(record: String, reason: String)
+    case rolledBack(record: Subject, reason: String)
 
     /// The store or the item is not what this program requires, such as a store without a passcode. An attacker may have
     /// replaced it.
-    case requirementNotMet(record: String, reason: String)
+    case requirementNotMet(record: Subject, reason: String)
 
     /// The file is not a Lockbox backup.
     case notABackup(path: String)
@@ -132,7 +132,7 @@ public enum LockboxError: Error {
     case storeNotFound(location: String)
 
     /// Others could read or change a file or folder, or it is not a regular file or folder.
-    case unsafePermissions(path: String, reason: String)
+    case unsafePermissions(path: Subject, reason: String)
 
     /// No store or file can be there, such as a folder whose name is empty, or not UTF-8. Also thrown if the name comes from the
     /// environment, and if an environment variable is not UTF-8. `location` is the name or the variable.
@@ -141,11 +141,12 @@ public enum LockboxError: Error {
     /// A system call failed with the error code `errno`.
     ///
     /// If the operation is `unlink` or `rename`, the first of several changes may have been made. Otherwise nothing has changed.
-    case storageFailure(operation: String, path: String, errno: Int32)
+    /// `explanation` says what happened and what to do, in sentences, if the backend knows that better than `errno` tells.
+    case storageFailure(operation: String, path: Subject, errno: Int32, explanation: String? = nil)
 
     /// The storage cannot read this record, for example because this process has no permission, or because the disk fails.
     /// Others may be readable. Nothing changed.
-    case unreadable(record: String, reason: String)
+    case unreadable(record: Subject, reason: String)
 
     /// This process may read the storage, but not write to it, for example on a file system that is mounted read-only.
     /// Nothing changed.
@@ -159,10 +160,10 @@ public enum LockboxError: Error {
     case storeReplaced(location: String)
 
     /// The backend's server or service cannot be reached. Nothing changed.
-    case notReachable(endpoint: String, reason: String)
+    case notReachable(endpoint: Subject, reason: String)
 
     /// The backend or its server denied access to this program or user. Nothing changed.
-    case accessDenied(endpoint: String, reason: String)
+    case accessDenied(endpoint: Subject, reason: String)
 
     /// The user dismissed the prompt that the backend showed. In a batch, a move or a migration, earlier changes were made;
     /// nothing else changed.
@@ -178,12 +179,49 @@ public enum LockboxError: Error {
     /// other writer removed it. A copy, move or migration of several items may have transferred the others.
     case conflict(record: String)
 
-    /// The connection failed during the change, which may or may not take effect, perhaps later. Or it was made, and a power cut
-    /// may undo it, because the disk could not be synchronized.
-    case outcomeUnknown(record: String, reason: String)
+    /// The connection failed during the change, which may or may not take effect, perhaps later. Or, if `wasMade`, it was made, and
+    /// a power cut may undo it, because the disk could not be synchronized.
+    case outcomeUnknown(record: String, reason: String, wasMade: Bool = false)
 
     /// The backend does not support the operation. Nothing changed.
     case notSupported(operation: String)
+
+    /// What an error is about, with the text that names it: a path, an address, or words.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive
+    #endif
+    public enum Subject: Sendable, Hashable {
+        /// One record, of an item or of a backend. Others may be readable.
+        case record(String)
+
+        /// The keybag, so the whole store.
+        case keybag(String)
+
+        /// The device key in the store.
+        case deviceKey(String)
+
+        /// A server on the network.
+        case endpoint(String)
+
+        /// Something else, such as a folder, a device, or a file outside the store. A string literal is this case.
+        case other(String)
+    }
+}
+
+extension LockboxError.Subject: ExpressibleByStringInterpolation, CustomStringConvertible {
+    /// Creates the case ``other(_:)``.
+    ///
+    /// - Parameter text: The text that names it.
+    public init(stringLiteral text: String) { self = .other(text) }
+
+    /// The text that names it.
+    public var description: String {
+        switch self {
+        case .record(let text), .keybag(let text), .deviceKey(let text), .endpoint(let text),
+            .other(let text):
+            text
+        }
+    }
 }
 
 /// Why a coder failed, without any value.

@@ -76,16 +76,17 @@ extension StoreFinding {
     public init(_ error: LockboxError, location: String) {
         switch error {
         case .unsafePermissions(let path, let reason):
-            self.init(kind: .unsafePermissions, location: path, reason: reason)
+            self.init(kind: .unsafePermissions, location: path.description, reason: reason)
         case .deviceKeyMismatch(let path):
             self.init(kind: .foreign, location: path, reason: error.problem)
         // The description would say the location once more.
-        case .corrupt(location, let reason):
+        case .corrupt(let record, let reason) where record.description == location:
             self.init(kind: .damaged, location: location, reason: reason)
-        case .authenticationFailed(location):
+        case .authenticationFailed(let record) where record.description == location:
             let reason = "it was tampered with, or belongs to another key, prefix or store"
             self.init(kind: .damaged, location: location, reason: reason)
-        case .missing(location): self.init(kind: .damaged, location: location, reason: "it is missing")
+        case .missing(let record) where record.description == location:
+            self.init(kind: .damaged, location: location, reason: "it is missing")
         case .rolledBack(_, let reason): self.init(kind: .rolledBack, location: location, reason: reason)
         case .requirementNotMet(_, let reason): self.init(kind: .refused, location: location, reason: reason)
         case .notReachable, .accessDenied, .outcomeUnknown:

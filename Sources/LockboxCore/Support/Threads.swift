@@ -7,7 +7,7 @@ import LockboxPlatform
 /// - Parameters:
 ///   - reading: Whether it waits for no other call, and so shares no threads with those that may.
 ///   - isCancelable: Whether canceling the task ends a wait for a lock.
-/// - Throws: What `work` throws; ``LockboxError/storageFailure(operation:path:errno:)`` if the system gives no thread.
+/// - Throws: What `work` throws; ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if the system gives no thread.
 package func offPool<Success: Sendable>(
     reading: Bool = false,
     isCancelable: Bool = true,
@@ -159,7 +159,7 @@ final class BlockingThreads: Sendable {
 
 /// Runs `body` on a thread of its own, which may block.
 ///
-/// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the process cannot create another
+/// - Throws: ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if the process cannot create another
 ///   thread.
 @_spi(Extensions)
 public func detachThread(_ body: @escaping @Sendable () -> Void) throws(LockboxError) {

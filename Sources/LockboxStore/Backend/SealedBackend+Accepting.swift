@@ -29,7 +29,7 @@ extension SealedBackend {
                 ? .replace(found.revision, with: found.item.with(ClassOrigin(.missing)))
                 : .keep(found.revision)
         }
-        guard let accepted else { throw LockboxError.missing(record: storage.location(of: name)) }
+        guard let accepted else { throw LockboxError.missing(record: storage.subject(of: name)) }
         return (accepted.key, accepted.attributes)
     }
 
@@ -46,7 +46,7 @@ extension SealedBackend {
             return (item, revision, !isListed)
         }
         guard let (item, revision, isRefused) = found, let item else {
-            throw LockboxError.missing(record: storage.location(of: record.name))
+            throw LockboxError.missing(record: storage.subject(of: record.name))
         }
         if ItemKey.isReserved(prefix: item.key.prefix) {
             throw LockboxError.invalidKey(
@@ -54,7 +54,7 @@ extension SealedBackend {
             )
         }
         guard namespace(of: item.key.prefix, keyring) == record.name.namespace else {
-            throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
+            throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
         return (item, revision, isRefused)
     }

@@ -135,7 +135,7 @@ extension SealedBackend {
         -> Place
     {
         do { return try readablePlace(record, keyring, of: new, state) } catch let error as LockboxError
-            where error.location == storage.location(of: record.name)
+            where error.isOfOneRecord
         {
             let item = try new.raised(to: classInHeader(ofFile: storage.location(of: record.name)))
             return Place(state: .unreadable(error), revision: .absent, item: item)

@@ -16,10 +16,8 @@ extension SealedBackend {
         report.findings = try storage.findings()
         let keyring: Keyring?
         do { keyring = try keyStore.checkedKeyring() } catch let error as LockboxError {
-            if error.isOfWholeStore(notOf: storage.location(of: KeyStore.keybagRecord)) {
-                throw error
-            }
-            report.add(error, try keybagLocation(error))
+            guard let location = error.locationOfDamagedKeys else { throw error }
+            report.add(error, location)
             return report
         }
         guard let keyring else { throw keyStore.storeIsNotFound }
@@ -64,7 +62,7 @@ extension SealedBackend {
                 }
                 found.append(items)
             } catch let error as LockboxError {
-                if error.isOfWholeStore(notOf: namespace) { throw error }
+                if error.isOfWholeStore { throw error }
                 report.add(error, namespace)
             }
         }
@@ -73,8 +71,8 @@ extension SealedBackend {
 
     private func verifyItem(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
         do { try openWhole(record, keyring, report: &report) } catch let error as LockboxError {
+            if error.isOfWholeStore { throw error }
             let location = storage.location(of: record.name)
-            if error.isOfWholeStore(notOf: location) { throw error }
             if try isOfAnotherStore(record.name, keyring) {
                 report.add(.foreign, location, reason: "it is damaged, or belongs to another store")
             } else {
@@ -105,17 +103,6 @@ extension SealedBackend {
             } ?? false
         } catch is LockboxError {
             return false
-        }
-    }
-
-    private func keybagLocation(_ error: LockboxError) throws -> String {
-        switch error {
-        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _),
-            .missing(let record), .rolledBack(let record, _), .requirementNotMet(let record, _):
-            record
-        case .deviceKeyMismatch(let path), .unsafePermissions(let path, _), .invalidDeviceKey(let path, _):
-            path
-        default: throw error
         }
     }
 }
@@ -238,7 +225,7 @@ extension SealedBackend {
         _ body: () throws -> Result
     ) throws -> Result? {
         do { return try body() } catch let error as LockboxError where error.code != .lockTimeout {
-            guard let location = error.location, isIn(namespace, location) else { throw error }
+            guard let location = error.subject?.description, isIn(namespace, location) else { throw error }
             // No item has such a record, so a repair refuses it.
             try unreadable(UnreadableItem(key: nil, record: namespace, location: location, error: error))
             return nil
@@ -253,13 +240,27 @@ extension SealedBackend {
 
 extension LockboxError {
     /// Whether it is no damage of one record: the storage does not answer, refuses, or is not the one from before.
-    ///
-    /// - Parameter location: The record's.
-    func isOfWholeStore(notOf location: String) -> Bool {
-        switch self {
+    var isOfWholeStore: Bool {
+        switch code {
         case .notReachable, .accessDenied, .storeReplaced: true
-        case .rolledBack(let other, _): other != location
+        case .rolledBack: !isOfOneRecord
         default: false
+        }
+    }
+
+    var isOfKeybag: Bool {
+        if case .keybag = subject { true } else { false }
+    }
+
+    /// Where the keybag or the device key is, if the error says that it is damaged, forged or not safe to use.
+    fileprivate var locationOfDamagedKeys: String? {
+        switch self {
+        case .corrupt(let record, _), .authenticationFailed(let record), .unsupportedVersion(let record, _),
+            .missing(let record), .requirementNotMet(let record, _), .unsafePermissions(let record, _):
+            record.description
+        case .rolledBack(.keybag(let location), _): location
+        case .deviceKeyMismatch(let source), .invalidDeviceKey(let source, _): source
+        default: nil
         }
     }
 }

@@ -82,7 +82,7 @@ extension SealedBackend {
         do { return try completeRotation(hasNewDeviceKey, resealing: resealing, progress: progress) } catch {
             var report = RotationReport(postponement: .failed, hasNewDeviceKey: hasNewDeviceKey)
             if let error = error as? LockboxError {
-                let location = error.location ?? "items"
+                let location = error.subject?.description ?? "items"
                 report.unreadableItems = [
                     UnreadableItem(key: nil, record: location, location: location, error: error)
                 ]
@@ -215,25 +215,25 @@ extension SealedBackend {
     /// what was put there after the first. A damaged one needs no keys. One that cannot be read for now may need any.
     private func add(_ record: ItemRecord, to old: inout OldItems, _ keyring: Keyring) throws -> LockboxError?
     {
-        let location = storage.location(of: record.name)
+        let subject = storage.subject(of: record.name)
         do {
             guard try header(of: record)?.header.epoch != keyring.epoch,
                 let item = try oldItem(record, keyring)
             else { return nil }
             let closing = keyring.closing(of: item.epoch)
             if ItemKey.isReserved(prefix: item.prefix) {
-                if closing != nil { return RecordError.notListed.lockboxError(location) }
+                if closing != nil { return RecordError.notListed.lockboxError(subject) }
                 old.own.append(ItemRecord(name: record.name, id: record.id))
                 return nil
             }
             old.keep([item.epoch])
             let isListed = try closing.map { try keyStore.lists(record.id, item.hash, $0) } ?? true
-            guard isListed else { return RecordError.notListed.lockboxError(location) }
+            guard isListed else { return RecordError.notListed.lockboxError(subject) }
             old.manifest.add(record.id, item.hash)
             return old.areLeft
-                ? .corrupt(record: location, reason: "it is not sealed with the new keys") : nil
+                ? .corrupt(record: subject, reason: "it is not sealed with the new keys") : nil
         } catch let error as LockboxError {
-            if error.isOfWholeStore(notOf: location) { throw error }
+            guard error.isOfOneRecord else { throw error }
             switch error.code {
             case .corrupt, .authenticationFailed, .rolledBack: break
             case .unreadable, .unsafePermissions, .unsupportedVersion: old.keep(keyring.formerEpochs)
@@ -282,9 +282,7 @@ extension SealedBackend {
                 do { resealed += try resealTogether([item], with: keyring) } catch let error as LockboxError {
                     let found = unresealed(item, error)
                     // Each of the others would be waited for as long, and a keybag that is refused is not the item's fault.
-                    if error.code == .outcomeUnknown || error.location == keyStore.keybagLocation
-                        || error.isOfWholeStore(notOf: found.location)
-                    {
+                    if error.code == .outcomeUnknown || error.isOfKeybag || error.isOfWholeStore {
                         throw error
                     }
                     unreadable[found.location] = found
@@ -309,7 +307,7 @@ extension SealedBackend {
 extension LockboxError {
     /// Whether the system refused a call for a reason that says nothing of the file: the next call may succeed.
     fileprivate var isOfTheMoment: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
+        guard case .storageFailure(_, _, let code, _) = self else { return false }
         return [ENOMEM, EMFILE, ENFILE, ESTALE, EAGAIN, EINTR].contains(code)
     }
 }

@@ -90,7 +90,7 @@ extension SealedBackend {
     /// - Parameter includingAfterFirstUnlock: Whether to wipe the keys of the `afterFirstUnlock` classes too,
     ///   as a restart of the machine does. Otherwise they stay in this process until it ends, and in the kernel
     ///   until the next restart.
-    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:)`` if the kernel's keys cannot be removed.
+    /// - Throws: ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if the kernel's keys cannot be removed.
     ///   The same error is thrown if another process holds the keybag's lock for 30 seconds without progress, because it
     ///   may put the keys back. The keys of this process are wiped in any case.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")

@@ -166,7 +166,7 @@ extension SealedBackend {
     private func isAbsent(_ record: RecordName) throws -> Bool {
         do { return try storage.revision(of: record, maximum: .max) == .absent } catch let error
             as LockboxError
-            where !error.isOfWholeStore(notOf: storage.location(of: record))
+            where !error.isOfWholeStore
         { return false }
     }
 

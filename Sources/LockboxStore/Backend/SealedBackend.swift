@@ -205,7 +205,7 @@ public final class SealedBackend: LockboxBackend {
             let isCurrent =
                 error.isOfKeyring
                 ? current === keyring && record.contents == nil : !current.succeeds(keyring)
-            if isCurrent { throw error.lockboxError(storage.location(of: record.name)) }
+            if isCurrent { throw error.lockboxError(storage.subject(of: record.name)) }
             // A record that was read earlier may be sealed with keys that are gone by now.
             return try withRecord(
                 ItemRecord(name: record.name, id: record.id, isDecided: record.isDecided),
@@ -215,7 +215,7 @@ public final class SealedBackend: LockboxBackend {
                 open
             )
         } catch let error as RecordError {
-            throw error.lockboxError(storage.location(of: record.name))
+            throw error.lockboxError(storage.subject(of: record.name))
         }
     }
 
@@ -226,7 +226,7 @@ public final class SealedBackend: LockboxBackend {
             !ItemKey.isReserved(prefix: key.prefix), accessibility.protection < minimum.protection
         else { return }
         throw LockboxError.requirementNotMet(
-            record: record.map { storage.location(of: $0.name) } ?? ItemKey.location(ofKey: key.key),
+            record: record.map { storage.subject(of: $0.name) } ?? .other(key.location),
             reason: "its class is \(accessibility); this program requires at least \(minimum)"
         )
     }
@@ -293,7 +293,7 @@ public final class SealedBackend: LockboxBackend {
         if let metadata, metadata.key.prefix != prefix,
             namespace(of: metadata.key.prefix, keyring) != record.name.namespace
         {
-            throw LockboxError.authenticationFailed(record: storage.location(of: record.name))
+            throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
         if let metadata {
             try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
@@ -318,8 +318,8 @@ public final class SealedBackend: LockboxBackend {
     func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, error: LockboxError) throws
         -> UnreadableItem
     {
+        guard error.isOfOneRecord else { throw error }
         let location = storage.location(of: record.name)
-        guard error.location == location else { throw error }
         return UnreadableItem(key: key, record: record.name.path, location: location, error: error)
     }
 

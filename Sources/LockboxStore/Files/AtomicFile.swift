@@ -87,7 +87,7 @@ package struct AtomicFile: ~Copyable {
             if result == -Int(EPERM) {
                 let owner = "user \(status.st_uid) and group \(status.st_gid)"
                 throw LockboxError.unsafePermissions(
-                    path: path,
+                    path: .other(path),
                     reason: "its replacement cannot be given to \(owner), as it is; run this as the owner"
                 )
             }

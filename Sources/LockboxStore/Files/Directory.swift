@@ -51,10 +51,10 @@ final class Directory: Sendable {
         if result == -Int(ENOENT) { return nil }
         if result == -Int(ELOOP) || result == -Int(ENOTDIR) {
             guard let kind = FileIdentity.kind(of: name, at: parent, calls: calls) else {
-                throw LockboxError.storageFailure(operation: "open", path: path, errno: CInt(-result))
+                throw LockboxError.storageFailure(operation: "open", path: .other(path), errno: CInt(-result))
             }
             throw LockboxError.unsafePermissions(
-                path: path,
+                path: .other(path),
                 reason: "it is \(kind), not a folder; replace it with one"
             )
         }
@@ -84,7 +84,7 @@ final class Directory: Sendable {
             } else {
                 nil
             }
-        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+        if let reason { throw LockboxError.unsafePermissions(path: .other(path), reason: reason) }
     }
 
     // MARK: Files
@@ -92,27 +92,31 @@ final class Directory: Sendable {
     /// Calls `body` with at least `minimum` bytes of a checked file, or all of them if there are fewer, and
     /// always enough to compute the revision. Returns nil if the file does not exist.
     func readRecord<Result>(
-        _ name: String,
+        _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
-        do {
-            guard let file = try open(name) else { return nil }
-            defer { calls.close(file) }
-            let size = Int(try checkedStatus(of: file, name).st_size)
-            guard size <= maximum else {
-                throw LockboxError.corrupt(record: filePath(name), reason: "it is too large")
+        let name = record.name
+        func about<Found>(_ read: () throws(LockboxError) -> Found) throws(LockboxError) -> Found {
+            do { return try read() } catch { throw error.ofReading(record.subject(at: filePath(name))) }
+        }
+        guard let file = try about({ () throws(LockboxError) in try open(name) }) else { return nil }
+        defer { calls.close(file) }
+        let size = try about { () throws(LockboxError) in Int(try checkedStatus(of: file, name).st_size) }
+        guard size <= maximum else {
+            throw LockboxError.corrupt(record: record.subject(at: filePath(name)), reason: "it is too large")
+        }
+        let count = min(size, max(minimum, RecordRevision.prefixLength))
+        return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            let read = try about { () throws(LockboxError) in
+                try calls.readAll(file, into: buffer, path: filePath(name))
             }
-            let count = min(size, max(minimum, RecordRevision.prefixLength))
-            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
-                if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
-                    throw LockboxError.corrupt(record: filePath(name), reason: "it shrank while it was read")
-                }
-                return try body(RecordContents(bytes: buffer.part(..<count), length: size))
+            if read < count {
+                let reason = "it shrank while it was read"
+                throw LockboxError.corrupt(record: record.subject(at: filePath(name)), reason: reason)
             }
-        } catch let error as LockboxError {
-            throw error.ofReading(filePath(name))
+            return try body(RecordContents(bytes: buffer.part(..<count), length: size))
         }
     }
 
@@ -206,8 +210,8 @@ final class Directory: Sendable {
     func synchronizeChanges() throws(LockboxError) {
         let result = calls.fsync(descriptor)
         if result >= 0 { return }
-        let reason = "\(LockboxError.reason("fsync", CInt(-result)))\(LockboxError.notSynchronized)"
-        throw LockboxError.outcomeUnknown(record: path, reason: reason)
+        let reason = LockboxError.reason("fsync", CInt(-result))
+        throw LockboxError.outcomeUnknown(record: path, reason: reason, wasMade: true)
     }
 
     /// Returns the names of all entries. Empty if the folder has been removed.
@@ -237,7 +241,7 @@ final class Directory: Sendable {
             } else {
                 nil
             }
-        if let reason { throw LockboxError.unsafePermissions(path: filePath(name), reason: reason) }
+        if let reason { throw LockboxError.unsafePermissions(path: .other(filePath(name)), reason: reason) }
         return status
     }
 
@@ -246,7 +250,7 @@ final class Directory: Sendable {
         if result == -Int(ELOOP) || result == -Int(ENXIO) || result == -Int(EISDIR) {
             let kind = FileIdentity.kind(of: name, at: descriptor, calls: calls) ?? "something else"
             throw LockboxError.unsafePermissions(
-                path: filePath(name),
+                path: .other(filePath(name)),
                 reason: "it is \(kind), not a regular file; replace it with one"
             )
         }

@@ -127,7 +127,7 @@ import LockboxPlatform
         let id = StoreFolders.FolderID(namespace: record.namespace)
         guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
         return try folders.sparingDescriptors {
-            try locks.held(for: id).folder.readRecord(record.name, atLeast: 0, maximum: .max) { $0.revision }
+            try locks.held(for: id).folder.readRecord(record, atLeast: 0, maximum: .max) { $0.revision }
         } ?? .absent
     }
 
@@ -276,22 +276,29 @@ final class TemporaryFiles {
 extension LockboxError {
     /// Whether the system refuses the call to this process, or to all of them on this file system.
     var isRefusal: Bool {
-        guard case .storageFailure(_, _, let code) = self else { return false }
+        guard case .storageFailure(_, _, let code, _) = self else { return false }
         return [EROFS, EACCES, EPERM].contains(code)
     }
 
     /// The same error, as an error of a write or of the lock that it needs.
     var ofWriting: LockboxError {
-        guard case .storageFailure(let operation, let path, let code) = self, isRefusal else { return self }
-        return .readOnly(location: path, reason: Self.reason(operation, code))
+        guard case .storageFailure(let operation, let path, let code, _) = self, isRefusal else {
+            return self
+        }
+        let advice = "Check its owner and permissions, and whether the file system is mounted read-only"
+        return .readOnly(location: path.description, reason: "\(Self.reason(operation, code)). \(advice)")
     }
 
-    /// The same error, as an error of reading the record at that path.
-    func ofReading(_ record: String) -> LockboxError {
-        guard case .storageFailure(let operation, record, let code) = self,
-            [EACCES, EPERM, EIO].contains(code)
-        else { return self }
-        return .unreadable(record: record, reason: Self.reason(operation, code))
+    /// The same error, as an error of reading a record.
+    func ofReading(_ record: Subject) -> LockboxError {
+        switch self {
+        case .storageFailure(let operation, _, let code, _) where [EACCES, EPERM, EIO].contains(code):
+            .unreadable(record: record, reason: Self.reason(operation, code))
+        case .storageFailure(let operation, _, let code, _):
+            .storageFailure(operation: operation, path: record, errno: code)
+        case .unsafePermissions(_, let reason): .unsafePermissions(path: record, reason: reason)
+        default: self
+        }
     }
 
     static func reason(_ operation: String, _ code: CInt) -> String {

@@ -87,10 +87,10 @@ import LockboxPlatform
         try folders.sparingDescriptors { () throws -> Result? in
             let id = StoreFolders.FolderID(namespace: record.namespace)
             guard let folder = try folders.current(id, within: .milliseconds(1)) else { return nil }
-            let found = try folder.readRecord(record.name, atLeast: minimum, maximum: maximum, body)
+            let found = try folder.readRecord(record, atLeast: minimum, maximum: maximum, body)
             if let found { return found }
             return try confirmingAbsence(id) {
-                try $0.readRecord(record.name, atLeast: minimum, maximum: maximum, body)
+                try $0.readRecord(record, atLeast: minimum, maximum: maximum, body)
             }
         }
     }
@@ -290,7 +290,7 @@ import LockboxPlatform
 
     func moveAside(_ record: RecordName, under locks: FolderLocks) throws(LockboxError) -> String {
         let (_, folder, lock) = locks.held(for: .init(namespace: record.namespace))
-        guard try folder.holds(record.name) else { throw LockboxError.missing(record: location(of: record)) }
+        guard try folder.holds(record.name) else { throw LockboxError.missing(record: subject(of: record)) }
         let quarantine = try folders.sparingDescriptors { () throws(LockboxError) in
             try folders.folderForWriting(.quarantine)
         }

@@ -36,7 +36,7 @@ public struct ReplaceableFile: Sendable {
         var now = stat()
         try check(calls.stat(place.name, at: place.folder.descriptor, &now), "stat", place.path)
         guard FileState(now) == FileState(status) else {
-            throw LockboxError.storageFailure(operation: "read", path: place.path, errno: EBUSY)
+            throw LockboxError.storageFailure(operation: "read", path: .other(place.path), errno: EBUSY)
         }
         (self.path, self.bytes, self.status) = (place.path, bytes, status)
         (self.place, self.calls) = (place, calls)
@@ -51,7 +51,7 @@ public struct ReplaceableFile: Sendable {
     public func checkOwner() throws(LockboxError) {
         if status.st_uid == calls.world.user { return }
         throw LockboxError.unsafePermissions(
-            path: path,
+            path: .other(path),
             reason:
                 "it belongs to user \(status.st_uid), and this process runs as \(calls.world.user); run it as the owner"
         )
@@ -86,7 +86,7 @@ public struct ReplaceableFile: Sendable {
         let trusted = [0, user, status.st_uid]
         guard let link = place.links.first(where: { !trusted.contains($0.owner) }) else { return }
         throw LockboxError.unsafePermissions(
-            path: link.path,
+            path: .other(link.path),
             reason:
                 "it is a link of user \(link.owner), and leads to a file of user \(status.st_uid); name the file itself"
         )
@@ -107,7 +107,7 @@ public struct ReplaceableFile: Sendable {
             } else {
                 nil
             }
-        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+        if let reason { throw LockboxError.unsafePermissions(path: .other(path), reason: reason) }
     }
 
     private static func read(_ file: CInt, _ size: Int, _ path: String, _ calls: SystemCalls)

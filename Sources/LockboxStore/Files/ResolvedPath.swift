@@ -37,7 +37,7 @@ struct ResolvedPath: Sendable {
             if found == -Int(ENOENT), !part.isOfLink { return nil }
             if found == -Int(ENOENT) {
                 let reason = "it is a pipe, a deleted file or a link that leads nowhere; name a regular file"
-                throw LockboxError.unsafePermissions(path: path, reason: reason)
+                throw LockboxError.unsafePermissions(path: .other(path), reason: reason)
             }
             try check(found, "stat", shown(part.name))
             if status.st_mode & S_IFMT == S_IFLNK {
@@ -63,7 +63,7 @@ struct ResolvedPath: Sendable {
     {
         let path = shown(name)
         if links.count == 40 {  // as in Linux
-            throw LockboxError.storageFailure(operation: "readlink", path: path, errno: ELOOP)
+            throw LockboxError.storageFailure(operation: "readlink", path: .other(path), errno: ELOOP)
         }
         links.append(Link(path: path, owner: status.st_uid))
         let target = try folder.target(ofLink: name, path: path)

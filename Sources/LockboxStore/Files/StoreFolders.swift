@@ -113,7 +113,7 @@ final class StoreFolders: Sendable {
     /// Returns an open folder to write to. Creates it if it does not exist.
     func folderForWriting(_ id: FolderID) throws(LockboxError) -> Directory {
         guard let folder = try folder(id, creating: true) else {
-            throw LockboxError.storageFailure(operation: "open", path: directory, errno: ENOENT)
+            throw LockboxError.storageFailure(operation: "open", path: .other(directory), errno: ENOENT)
         }
         if !sharesLocks(folder.isOnFUSE) { throw unsharedLocks }
         return folder
@@ -140,7 +140,7 @@ final class StoreFolders: Sendable {
         // sudo may leave the home folder of another user in the environment, who could make nothing beside root's folders.
         if location.isInHome, calls.world.user == 0, status.st_uid != 0 {
             throw LockboxError.unsafePermissions(
-                path: path,
+                path: .other(path),
                 reason:
                     "it belongs to user \(status.st_uid), and this process runs as 0; run it as the owner, or set HOME"
             )
@@ -279,7 +279,7 @@ final class StoreFolders: Sendable {
     /// Runs `body` as `sparingDescriptors` does. If a folder that it needs has been removed, opens those that are at the paths now,
     /// and runs it again.
     func followingRemovals<Result>(_ body: () throws(LockboxError) -> Result) throws(LockboxError) -> Result {
-        do { return try sparingDescriptors(body) } catch LockboxError.storageFailure(_, _, ENOENT) {
+        do { return try sparingDescriptors(body) } catch LockboxError.storageFailure(_, _, ENOENT, _) {
             try reopen()
             return try body()
         }
@@ -299,7 +299,7 @@ final class StoreFolders: Sendable {
 
     /// Closes folders if the error says that the process or the system has run out of descriptors. Returns whether it did.
     func spareDescriptors(after error: LockboxError) -> Bool {
-        guard case .storageFailure(_, _, let code) = error, code == EMFILE || code == ENFILE else {
+        guard case .storageFailure(_, _, let code, _) = error, code == EMFILE || code == ENFILE else {
             return false
         }
         state.withLock { Self.keepRoot(&$0.open) }

@@ -239,7 +239,7 @@ package func check(_ result: Int, _ operation: String, _ path: @autoclosure () -
     -> Int
 {
     if result >= 0 { return result }
-    throw LockboxError.storageFailure(operation: operation, path: path(), errno: CInt(-result))
+    throw LockboxError.storageFailure(operation: operation, path: .other(path()), errno: CInt(-result))
 }
 
 /// The names in a folder, stored compactly because there may be a million.

@@ -85,7 +85,7 @@ struct BackupReader: ~Copyable {
         } catch let error as AgeError {
             throw error.lockboxError(path, identities)
         } catch BackupError.damaged(let reason) {
-            throw LockboxError.corrupt(record: path, reason: reason)
+            throw LockboxError.corrupt(record: .other(path), reason: reason)
         } catch BackupError.unknown(let what) {
             throw LockboxError.notSupported(
                 operation: "reading \(path): it has \(what), which a newer version of Lockbox may read"
@@ -134,7 +134,7 @@ extension AgeError {
     func lockboxError(_ path: String, _ identities: [AgeIdentity] = []) -> LockboxError {
         switch self {
         case .notAge: .notABackup(path: path)
-        case .header(let reason): .corrupt(record: path, reason: reason)
+        case .header(let reason): .corrupt(record: .other(path), reason: reason)
         case .noMatch(let types) where types.allSatisfy({ $0 != "X25519" && $0 != "scrypt" }):
             .notSupported(
                 operation:
@@ -145,7 +145,7 @@ extension AgeError {
         case .noMatch(let types) where types != ["scrypt"] && !identities.contains(where: \.isKey):
             .invalidPasscode(reason: "the backup is encrypted to a public key, not with a passphrase")
         case .noMatch: .wrongPasscode
-        case .headerNotAuthentic, .payload: .authenticationFailed(record: path)
+        case .headerNotAuthentic, .payload: .authenticationFailed(record: .other(path))
         case .workFactor(let factor, let maximum):
             .invalidPasscode(
                 reason:
@@ -205,7 +205,7 @@ struct BackupFile {
         let kind = FileIdentity.kind(status)
         guard kind == FileIdentity.plainFile else {
             throw LockboxError.unsafePermissions(
-                path: path,
+                path: .other(path),
                 reason: "it is \(kind), which a backup cannot replace; choose another path"
             )
         }

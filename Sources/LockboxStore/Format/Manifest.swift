@@ -34,7 +34,7 @@ extension Closing {
 /// first. So nothing in it can be changed, and it needs no key.
 struct Manifest: Sendable {
     /// Where its records are. No prefix has this name.
-    static let namespace = "manifest"
+    static let namespace = RecordName.namespaceOfManifests
     /// The length of a record, where the storage takes so many.
     static let maximumLength = 1 << 20
 

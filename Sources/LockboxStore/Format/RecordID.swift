@@ -160,12 +160,12 @@ enum RecordError: Error, Equatable {
 }
 
 extension RecordError {
-    /// Returns the public error, with the record's name.
-    func lockboxError(_ record: String) -> LockboxError {
+    /// Returns the public error about a record.
+    func lockboxError(_ record: LockboxError.Subject) -> LockboxError {
         switch self {
         case .malformed(let reason): .corrupt(record: record, reason: reason)
         case .notAuthentic: .authenticationFailed(record: record)
-        case .wrongDeviceKey: .deviceKeyMismatch(source: record)
+        case .wrongDeviceKey: .deviceKeyMismatch(source: record.description)
         case .unsupportedVersion(let version): .unsupportedVersion(record: record, version: version)
         case .unknownKey: .corrupt(record: record, reason: "the keybag does not contain its key")
         case .laterEpoch:

@@ -23,7 +23,7 @@ struct StoredDeviceKey: Sendable {
         sources = Protected(source.sources)
     }
 
-    private var record: RecordName { RecordName(name: "device-key") }
+    private var record: RecordName { .deviceKey }
 
     /// The key's name in error messages.
     var location: String {
@@ -41,7 +41,7 @@ struct StoredDeviceKey: Sendable {
                 case .stored:
                     try checkIsKept()
                     guard let (keys, revision) = try readRecord() else {
-                        throw LockboxError.missing(record: storage.location(of: record))
+                        throw LockboxError.missing(record: storage.subject(of: record))
                     }
                     found.keys += keys
                     found.stored += keys
@@ -49,7 +49,7 @@ struct StoredDeviceKey: Sendable {
                 }
             } catch let error as LockboxError { found.error = found.error ?? error }
         }
-        if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: location) }
+        if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: .other(location)) }
         return found
     }
 
@@ -62,7 +62,7 @@ struct StoredDeviceKey: Sendable {
                 return (keys, contents.revision)
             }
         } catch let error as RecordError {
-            throw error.lockboxError(storage.location(of: record))
+            throw error.lockboxError(storage.subject(of: record))
         }
     }
 
@@ -166,7 +166,7 @@ public struct DeviceKeySource: Sendable {
     ///
     /// - Parameter path: The file, which is read every time the keybag is. Symbolic links are followed. If it
     ///   cannot be opened, the call that needs the key throws
-    ///   ``LockboxError/storageFailure(operation:path:errno:)``; if its length is wrong,
+    ///   ``LockboxError/storageFailure(operation:path:errno:explanation:)``; if its length is wrong,
     ///   ``LockboxError/invalidDeviceKey(source:reason:)``; if others can read or change it,
     ///   ``LockboxError/unsafePermissions(path:reason:)``, as with ``PasscodeSource/file(_:)``.
     public static func file(_ path: String) -> DeviceKeySource {

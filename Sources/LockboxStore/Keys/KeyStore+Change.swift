@@ -70,7 +70,7 @@ extension KeyStore {
         do {
             if unlockKeys[.unlocked] != nil { return _ = try keybag.open(unlockKeys) }
         } catch RecordError.notAuthentic {}
-        throw LockboxError.authenticationFailed(record: keybagLocation)
+        throw LockboxError.authenticationFailed(record: keybagSubject)
     }
 
     private func passcodeSlot(of opened: OpenedKeybag) throws -> KeybagSlot.ID {

@@ -21,7 +21,7 @@ extension KeyStore {
                 "its epoch is \(keybag.epoch), but epoch \(epoch) was seen before"
             )
         }
-        return isForged(keybag) ? .authenticationFailed(record: keybagLocation) : nil
+        return isForged(keybag) ? .authenticationFailed(record: keybagSubject) : nil
     }
 
     /// Whether a keybag does not come from the owner whom this process or the user's memory knows. A program that knows only a service's
@@ -212,7 +212,7 @@ extension KeyStore {
     }
 
     private func rolledBack(_ reason: String) -> LockboxError {
-        .rolledBack(record: keybagLocation, reason: reason)
+        .rolledBack(record: keybagSubject, reason: reason)
     }
 }
 

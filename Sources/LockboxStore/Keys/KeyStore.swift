@@ -138,7 +138,7 @@ final class KeyStore: Sendable {
 
     // MARK: The keybag
 
-    static let keybagRecord = RecordName(name: "keybag")
+    static let keybagRecord = RecordName.keybag
 
     func keybagRevision() throws -> RecordRevision {
         try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
@@ -259,7 +259,7 @@ final class KeyStore: Sendable {
                 return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
             }
         } catch let error as RecordError where error != .wrongDeviceKey {
-            throw error.lockboxError(keybagLocation)
+            throw error.lockboxError(keybagSubject)
         }
     }
 
@@ -339,7 +339,7 @@ final class KeyStore: Sendable {
     }
 
     func notMet(_ reason: String) -> LockboxError {
-        .requirementNotMet(record: keybagLocation, reason: reason)
+        .requirementNotMet(record: keybagSubject, reason: reason)
     }
 
     // MARK: Damaged and replaced stores
@@ -365,19 +365,21 @@ final class KeyStore: Sendable {
     private func checkItems(belongTo keyring: Keyring) throws {
         let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
         if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
-            throw LockboxError.authenticationFailed(record: keybagLocation)
+            throw LockboxError.authenticationFailed(record: keybagSubject)
         }
     }
 
     var keybagLocation: String { storage.location(of: Self.keybagRecord) }
 
-    var keybagIsMissing: LockboxError { .missing(record: keybagLocation) }
+    var keybagSubject: LockboxError.Subject { .keybag(keybagLocation) }
+
+    var keybagIsMissing: LockboxError { .missing(record: keybagSubject) }
 
     var storeIsNotFound: LockboxError { .storeNotFound(location: Path.parent(of: keybagLocation)) }
 
     func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as RecordError {
-            throw error.lockboxError(storage.location(of: record))
+            throw error.lockboxError(storage.subject(of: record))
         }
     }
 }

@@ -41,7 +41,7 @@ public struct PasscodeSource: Sendable {
     /// them.
     ///
     /// - Parameter path: The file. If it cannot be opened, the call that needs the passcode throws
-    ///   ``LockboxError/storageFailure(operation:path:errno:)``. If others can read or change it, the call throws
+    ///   ``LockboxError/storageFailure(operation:path:errno:explanation:)``. If others can read or change it, the call throws
     ///   ``LockboxError/unsafePermissions(path:reason:)``: it must belong to this user or to root, and only its owner may use it.
     ///   The group of a file of root's may read it. An open descriptor, such as `/dev/fd/3`, and a systemd credential are not held
     ///   to that.
@@ -169,7 +169,7 @@ public enum SecretReader {
             } else {
                 nil
             }
-        if let reason { throw LockboxError.unsafePermissions(path: path, reason: reason) }
+        if let reason { throw LockboxError.unsafePermissions(path: .other(path), reason: reason) }
     }
 
     /// Reads up to the end of file, or throws when the time is up.

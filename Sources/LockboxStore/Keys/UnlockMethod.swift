@@ -160,7 +160,7 @@ extension UnlockMethod where Self == SecretUnlock {
         }
     }
 
-    private static func checkIsEmpty(_ parameters: [UInt8], _ record: String) throws {
+    private static func checkIsEmpty(_ parameters: [UInt8], _ record: LockboxError.Subject) throws {
         if parameters.isEmpty { return }
         throw LockboxError.corrupt(record: record, reason: "it has unknown parameters")
     }

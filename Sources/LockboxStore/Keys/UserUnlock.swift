@@ -281,7 +281,7 @@ struct KernelKeyring: Sendable {
         let found = call { world.findKey(name) }
         guard found > 0 else {
             if !orThrow || kernel_key_is_gone(found) != 0 || found == -Int(ENOSYS) { return false }
-            throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-found))
+            throw LockboxError.storageFailure(operation: "keyctl", path: .other(name), errno: CInt(-found))
         }
         let key = Serial(found)
         // Revoked first: from then on it cannot be read, even if it is linked elsewhere.
@@ -289,7 +289,7 @@ struct KernelKeyring: Sendable {
         _ = call { world.unlinkKey(key) }
         // Another process may have removed it first.
         if kernel_key_is_gone(result) == 0, serial(of: name) != nil {
-            throw LockboxError.storageFailure(operation: "keyctl", path: name, errno: CInt(-result))
+            throw LockboxError.storageFailure(operation: "keyctl", path: .other(name), errno: CInt(-result))
         }
         return true
     }

@@ -40,6 +40,23 @@ import LockboxPlatform
     }
 }
 
+extension RecordName {
+    static let keybag = RecordName(name: "keybag")
+    static let deviceKey = RecordName(name: "device-key")
+    /// The namespace of the lists of items that still use former keys.
+    static let namespaceOfManifests = "manifest"
+
+    /// Returns what an error about the record is about. Only items are records of their own: without the others, none can be read.
+    func subject(at location: String) -> LockboxError.Subject {
+        switch self {
+        case .keybag: .keybag(location)
+        case .deviceKey: .deviceKey(location)
+        default:
+            namespace == nil || namespace == Self.namespaceOfManifests ? .other(location) : .record(location)
+        }
+    }
+}
+
 /// Identifies one version of a record.
 @_spi(Extensions) public struct RecordRevision: Sendable, Hashable {
     /// The revision of a record that does not exist.
@@ -146,7 +163,7 @@ extension [RecordChange] {
 
     /// It is not known whether the changes were made; the error says why. They may take effect later, may have
     /// been made already, or may be lost in a power cut. A read that still finds the old records proves
-    /// nothing. Usually ``LockboxError/outcomeUnknown(record:reason:)``.
+    /// nothing. Usually ``LockboxError/outcomeUnknown(record:reason:wasMade:)``.
     case unknown(LockboxError)
 }
 

@@ -19,7 +19,7 @@ import LockboxPlatform
 /// 5. **Looking up records never blocks on other processes.** Listing names may wait for a running commit, but
 ///    not for one whose process was stopped.
 /// 6. **Errors are ``LockboxError`` values**, and never contain stored data. An error about one record has the record's
-///    ``location(of:)``.
+///    ``subject(of:)``.
 ///
 /// Locking is up to the storage: see ``lock(_:)``. `StorageConformance` in `LockboxTesting` tests a storage against all of
 /// these requirements. It does not see whether replaced bytes are erased. Do that where you can (SQLite: `secure_delete`): rotation
@@ -35,7 +35,7 @@ import LockboxPlatform
 /// - ``LockboxError/storeReplaced(location:)``: the records are those of another store than before.
 /// - ``LockboxError/notReachable(endpoint:reason:)`` and ``LockboxError/accessDenied(endpoint:reason:)``: nothing can be read or
 ///   written for now. Calls on many records end at once.
-/// - ``LockboxError/outcomeUnknown(record:reason:)``: a change may or may not take effect, or a power cut may undo it.
+/// - ``LockboxError/outcomeUnknown(record:reason:wasMade:)``: a change may or may not take effect, or a power cut may undo it.
 @_spi(Extensions) public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage.
     var limits: StorageLimits { get }
@@ -138,7 +138,7 @@ import LockboxPlatform
     /// visible.
     ///
     /// - Parameter namespace: The namespace. It need not exist.
-    /// - Throws: ``LockboxError/outcomeUnknown(record:reason:)`` if it fails.
+    /// - Throws: ``LockboxError/outcomeUnknown(record:reason:wasMade:)`` if it fails.
     func synchronize(_ namespace: String) throws
 
     /// Returns how to refer to a record in an error, for example by its path.
@@ -264,6 +264,13 @@ import LockboxPlatform
     /// Refuses.
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
         throw LockboxError.notSupported(operation: "quarantine")
+    }
+
+    /// Returns what an error about a record is about: the text is its ``location(of:)``.
+    ///
+    /// - Parameter record: The record's name. The record need not exist.
+    public func subject(of record: RecordName) -> LockboxError.Subject {
+        record.subject(at: location(of: record))
     }
 
     /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.

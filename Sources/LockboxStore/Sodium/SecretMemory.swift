@@ -20,7 +20,7 @@ public final class SecretKey: @unchecked Sendable {  // its bytes are those of `
 
     /// Creates a key that `fill` writes in place, so that no copy is left elsewhere.
     ///
-    /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:)`` if there is not
+    /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if there is not
     ///   enough memory.
     public convenience init(
         count: Int = SecretKey.length,
@@ -116,7 +116,7 @@ final class GuardedMemory: @unchecked Sendable {  // the memory is written in in
 
     /// Creates bytes that `fill` writes in place, so that no copy is left elsewhere.
     ///
-    /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:)`` if there is not
+    /// - Throws: Any error of `fill`; ``LockboxError/storageFailure(operation:path:errno:explanation:)`` if there is not
     ///   enough memory.
     init(count: Int, _ fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
         _ = Sodium.ready

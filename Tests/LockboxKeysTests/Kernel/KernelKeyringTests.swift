@@ -146,7 +146,7 @@ import Testing
         defer { store.lockForEverybody() }
         try store.backend().unlock(.value("1234"), scope: .user)
         let backend = try backendThatCannotRemove()
-        guard case .storageFailure("keyctl", _, EACCES)? = lockboxError({ try backend.lock() }) else {
+        guard case .storageFailure("keyctl", _, EACCES, _)? = lockboxError({ try backend.lock() }) else {
             Issue.record("the refusal is not reported")
             return
         }

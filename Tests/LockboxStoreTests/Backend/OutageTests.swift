@@ -98,7 +98,7 @@ import Lockbox
     @Test func whatConcernsOneRecordIsAFinding() throws {
         let record = try backend.recordName(of: ItemKey(prefix: "p", key: "0"))
         let location = storage.location(of: record)
-        storage.fail(.reading, .unreadable(record: location, reason: "r"))
+        storage.fail(.reading, .unreadable(record: .record(location), reason: "r"))
         // The others have other locations.
         try lockbox.removeObject(forKey: "1")
         try lockbox.removeObject(forKey: "2")
@@ -116,7 +116,7 @@ import Lockbox
 
     @Test func aDamagedItemCanBeRemoved() throws {
         let location = storage.location(of: try backend.recordName(of: ItemKey(prefix: "p", key: "0")))
-        storage.fail(.reading, .corrupt(record: location, reason: "r"))
+        storage.fail(.reading, .corrupt(record: .record(location), reason: "r"))
         try lockbox.removeObject(forKey: "0")
         storage.recover()
         #expect(try lockbox.unarchiveObject(Int.self, forKey: "0") == nil)

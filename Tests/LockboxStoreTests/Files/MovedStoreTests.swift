@@ -124,7 +124,7 @@ import Testing
             _ = try writer.lockbox(prefix).allKeys()
             interruption.raise()
             let error = lockboxError { try writer.lockbox().archiveObject("new", forKey: "key") }
-            if case .storageFailure("rename", _, ENOENT) = error {
+            if case .storageFailure("rename", _, ENOENT, _) = error {
                 try writer.lockbox().archiveObject("new", forKey: "key")
             } else {
                 #expect(error == nil, "call \(number)")

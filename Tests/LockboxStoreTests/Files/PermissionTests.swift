@@ -35,7 +35,7 @@ import Testing
                 Issue.record("\(path) was not refused: \(String(describing: lockboxError(call)))")
                 continue
             }
-            #expect(refused == path)
+            #expect(refused.description == path)
             #expect(found.contains(reason), "\(found)")
         }
         #expect(try store.snapshot() == before)
@@ -47,6 +47,11 @@ import Testing
         let path = try path(of: name)
         chmod(path, mode)
         try expectRefusal(path, "its mode 0\(String(mode, radix: 8))")
+        let subjects: [String: LockboxError.Subject] = [
+            "item": .record(path), "keybag": .keybag(path), "device-key": .deviceKey(path),
+        ]
+        let error = lockboxError { try store.lockbox().unarchiveObject(String.self, forKey: "key") }
+        #expect(error?.subject == subjects[name])
         chmod(path, 0o600)
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "secret", "the control")
     }
@@ -139,7 +144,7 @@ import Testing
         let reason = try put(impostor, at: path)
         let before = try store.snapshot()
         let error = lockboxError { try store.backend().setPasscode(.value("1234"), strength: .interactive) }
-        guard case .unsafePermissions(path, let found) = error else {
+        guard case .unsafePermissions(.other(path), let found) = error else {
             Issue.record("it was not refused: \(String(describing: error))")
             return
         }
@@ -169,7 +174,7 @@ import Testing
                 Issue.record("\(path) was not refused: \(String(describing: lockboxError(call)))")
                 continue
             }
-            #expect(refused == path)
+            #expect(refused.description == path)
             #expect(found.contains(reason))
         }
         if impostor == .fifo {
@@ -278,7 +283,7 @@ import Testing
         let location = name == "~/s" ? StoreLocation(name, variables) : StoreLocation.standard(variables)
         let backend = EncryptedFileBackend(storage: FileStorage(location))
         let error = lockboxError { try backend.lockbox("p").archiveObject(1, forKey: "k") }
-        guard case .unsafePermissions(home, let reason) = error else {
+        guard case .unsafePermissions(.other(home), let reason) = error else {
             Issue.record("it was not refused: \(String(describing: error))")
             return
         }

@@ -86,7 +86,7 @@ extension DefectiveStorage {
     func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
         lock?.release()
         if isNew(record), defect != .quarantinesWhatIsAbsent {
-            throw LockboxError.missing(record: location(of: record))
+            throw LockboxError.missing(record: subject(of: record))
         }
         let own = state.locks.take([record.namespace])
         defer { own.release() }

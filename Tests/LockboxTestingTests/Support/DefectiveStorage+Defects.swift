@@ -5,7 +5,7 @@ extension DefectiveStorage {
         case inventsRecords, losesLastByte, waitsForItself, hasNoRoom, ignoresLimit, hasLessRoomForCommits
         case dropsAPage, repeatsARecord, givesTooLong, listsPagesUnderItsLock
         case sharesItsBytes, keepsOldBytes, neverRemoves, mixesNamespaces, ignoresMaximum, swallowsErrors
-        case locatesByNameAlone
+        case locatesByNameAlone, namesNoRecord
         case ignoresExpectations, ignoresOtherNamespaces, comparesFirstExpectation
         case changesBeforeItCompares, dropsSecondChange
         case repeatsRevisions, countsAnewAfterARestart, forgetsAtARestart
@@ -27,7 +27,7 @@ extension DefectiveStorage {
             case .keepsOldBytes: [.replacement]
             case .neverRemoves: [.removal]
             case .mixesNamespaces: [.namespaces]
-            case .ignoresMaximum, .swallowsErrors, .locatesByNameAlone: [.errors]
+            case .ignoresMaximum, .swallowsErrors, .locatesByNameAlone, .namesNoRecord: [.errors]
             case .ignoresExpectations, .ignoresOtherNamespaces, .comparesFirstExpectation: [.expectations]
             case .changesBeforeItCompares, .dropsSecondChange: [.severalChanges]
             case .repeatsRevisions: [.revisions]

@@ -127,6 +127,9 @@ struct DefectiveStorage: RecordStorage {
             }
             return found
         }
+        if defect == .namesNoRecord, (try? state.wrapped.read(records, maximum: maximum)) == nil {
+            throw LockboxError.corrupt(record: "a record", reason: "it is too long")
+        }
         let found = try state.wrapped.read(records.map(mapped), maximum: maximum)
         return Dictionary(records.compactMap { name in found[mapped(name)].map { (name, $0) } }) { $1 }
     }

@@ -62,17 +62,23 @@ import Testing
         (.readOnly(location: "/s/lock", reason: "open failed (errno 13)"), .readOnly, -25292),
         (.lockTimeout(location: "/s/lock"), .lockTimeout, -36),
         (.storeReplaced(location: "/s"), .storeReplaced, -36),
-        (.storageFailure(operation: "txn", path: "https://etcd:2379", errno: E2BIG), .storageFailure, -36),
         (.storageFailure(operation: "write", path: "/s/x", errno: ENOSPC), .storageFailure, -34),
         (.storageFailure(operation: "rename", path: "/s/x", errno: EXDEV), .storageFailure, -36),
-        (.storageFailure(operation: "txn", path: "https://etcd:2379", errno: ENOSPC), .storageFailure, -34),
-        (.notReachable(endpoint: "https://etcd:2379", reason: "connection refused"), .notReachable, -25291),
+        (
+            .storageFailure(operation: "fsync", path: "/s/x", errno: EIO, explanation: "It is full."),
+            .storageFailure, -36
+        ),
+        (
+            .notReachable(endpoint: .endpoint("https://etcd:2379"), reason: "connection refused"),
+            .notReachable, -25291
+        ),
         (
             .notReachable(endpoint: "device:/dev/tpmrm0", reason: "another program uses it"), .notReachable,
             -25291
         ),
         (
-            .accessDenied(endpoint: "https://etcd:2379", reason: "the user may not write"), .accessDenied,
+            .accessDenied(endpoint: .endpoint("https://etcd:2379"), reason: "the user may not write"),
+            .accessDenied,
             -25293
         ),
         (.accessDenied(endpoint: "the Keychain", reason: "no passcode is set up"), .accessDenied, -25293),
@@ -83,6 +89,8 @@ import Testing
         ),
         (.conflict(record: "keybag"), .conflict, -25304),
         (.outcomeUnknown(record: "keybag", reason: "the connection was lost"), .outcomeUnknown, -67846),
+        (.outcomeUnknown(record: "keybag", reason: "fsync failed", wasMade: true), .outcomeUnknown, -67846),
+        (.rolledBack(record: .keybag("/s/keybag"), reason: "generation 3 after 5"), .rolledBack, -67808),
         (.notSupported(operation: "a time limit"), .notSupported, -4),
     ]
 
@@ -156,8 +164,9 @@ import Testing
         let hostile = "a\u{9B}31mb\u{202E}c\nd"
         let errors: [LockboxError] = [
             .itemNotFound(key: hostile), .duplicateItem(key: hostile),
-            .corrupt(record: hostile, reason: hostile),
-            .unsafePermissions(path: hostile, reason: "r"), .invalidAttribute(name: hostile, reason: hostile),
+            .corrupt(record: .record(hostile), reason: hostile),
+            .unsafePermissions(path: .other(hostile), reason: "r"),
+            .invalidAttribute(name: hostile, reason: hostile),
         ]
         let refused = MigrationReport(outcomes: [.init(key: hostile, outcome: .absent)])
         let texts = errors.map(\.description) + ["\(refused)", "\(Migration(hostile, .string(hostile)))"]

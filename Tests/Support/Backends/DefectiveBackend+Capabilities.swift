@@ -11,7 +11,7 @@ extension DefectiveBackend {
 
     func synchronize(prefix: String) throws {
         guard defect == .synchronizesOnlyItems, items(prefix, at: nil).intact.isEmpty else { return }
-        throw LockboxError.missing(record: prefix)
+        throw LockboxError.missing(record: .other(prefix))
     }
 
     func verify(progress: (StoreProgress) -> Void) throws -> VerifyReport {
@@ -42,7 +42,7 @@ extension DefectiveBackend {
     }
 
     func quarantine(record: String) throws -> String {
-        guard let key = try damagedItem(record) else { throw LockboxError.missing(record: record) }
+        guard let key = try damagedItem(record) else { throw LockboxError.missing(record: .record(record)) }
         if defect != .quarantinesNothing { forget(key) }
         return "set aside"
     }

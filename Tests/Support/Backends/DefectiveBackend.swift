@@ -42,7 +42,10 @@ struct DefectiveBackend: LockboxBackend {
     func isDamaged(_ key: ItemKey) -> Bool { state.damaged.withLock { $0.contains(key) } }
 
     func error(of key: ItemKey) -> LockboxError {
-        .corrupt(record: defect == .misnamesDamaged ? "an item" : record(of: key), reason: "it is damaged")
+        .corrupt(
+            record: defect == .misnamesDamaged ? "an item" : .record(record(of: key)),
+            reason: "it is damaged"
+        )
     }
 
     func record(of key: ItemKey) -> String {

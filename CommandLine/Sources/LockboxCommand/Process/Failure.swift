@@ -103,9 +103,9 @@ extension LockboxError {
         case .requirementNotMet(let record, let reason):
             "\(record.onOneLine) is refused: \(reason). An attacker may have replaced it. Check the store, or leave out the option "
                 + "that requires this. Nothing was changed."
-        case .rolledBack(let record, let reason) where record.contains("://"):
-            "\(record.onOneLine) is older than before: \(reason). Check the cluster for a restored snapshot. Nothing was changed."
-        case .rolledBack(let record, let reason) where !record.hasSuffix("/keybag"):
+        case .rolledBack(.endpoint(let endpoint), let reason):
+            "\(endpoint.onOneLine) is older than before: \(reason). Check the cluster for a restored snapshot. Nothing was changed."
+        case .rolledBack(.record(let record), let reason):
             "\(record.onOneLine) does not match the keys of the store: \(reason). An attacker may have put back an old keybag. "
                 + "Restore the newest copy of the whole store, or remove the item. Nothing was changed."
         case .rolledBack(let record, let reason):
@@ -116,8 +116,8 @@ extension LockboxError {
         case .emptyBackup(let path):
             "There is no item for the backup \(path.onOneLine), so no file was written. Check the store and --prefix, or use "
                 + "--allow-empty."
-        case .missing(let record) where record.hasSuffix("/device-key"):
-            "\(record.onOneLine) is missing. If the device key is kept elsewhere, "
+        case .missing(.deviceKey(let path)):
+            "\(path.onOneLine) is missing. If the device key is kept elsewhere, "
                 + "use --device-key-file; otherwise restore it from a copy of the store. Nothing was changed."
         // The request, and the storage.
         case .duplicateItem(let key):
@@ -135,14 +135,17 @@ extension LockboxError {
                 + "`lockbox accept-restored`. If it was moved while the command ran, run the command again."
         case .conflict(let record):
             "Another writer changed \(record.onOneLine) at the same time, and that change is kept. Run the command again."
-        // The library's message says that the change was made.
-        case .outcomeUnknown(let record, let reason) where !description.hasPrefix("\(record) was changed"):
+        case .outcomeUnknown(let record, let reason, wasMade: false):
             "It is not known whether \(record.onOneLine) was changed: \(reason). Check what is stored before you run the "
                 + "command again."
         case .notSupported(let operation): "Not supported: \(operation). Nothing was changed."
         default: description
         }
     }
+}
+
+extension LockboxError.Subject {
+    fileprivate var onOneLine: String { description.onOneLine }
 }
 
 /// The items that a command has skipped because they cannot be read.

@@ -46,7 +46,7 @@ enum Input {
             guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
             if status.st_mode & 0o022 != 0 || ![geteuid(), 0].contains(status.st_uid) {
                 throw LockboxError.unsafePermissions(
-                    path: path,
+                    path: .other(path),
                     reason: "others can change it; chown it to you, and chmod go-w it"
                 )
             }

@@ -53,7 +53,7 @@ extension KeychainBackend {
             let item = Result { () throws(LockboxError) in
                 guard let key else {
                     let record = "an item of the service \(String(reflecting: prefix))"
-                    throw .corrupt(record: record, reason: "its account is not a key")
+                    throw .corrupt(record: .record(record), reason: "its account is not a key")
                 }
                 if !seen.insert(key).inserted { throw severalGroups(key) }
                 return (key, try KeychainMetadata.attributes(found, key.name))

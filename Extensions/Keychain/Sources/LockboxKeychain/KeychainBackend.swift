@@ -155,7 +155,7 @@ public struct KeychainBackend: LockboxBackend {
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard data.count == attributes.size, let metadata = found[KeychainName.attrGeneric] else {
             throw LockboxError.corrupt(
-                record: key.name,
+                record: .record(key.name),
                 reason: "its value is not as long as its metadata says"
             )
         }

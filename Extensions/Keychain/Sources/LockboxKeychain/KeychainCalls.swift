@@ -46,7 +46,7 @@ extension LockboxError {
     ///   - operation: The call.
     ///   - accessibility: The class of the item that was to be stored, or nil for a read or a removal.
     package init(_ status: Int32, _ operation: String, _ accessibility: Accessibility?) {
-        let keychain = "the Keychain"
+        let keychain: LockboxError.Subject = "the Keychain"
         func other(_ reason: String) -> LockboxError {
             .keychainFailure(operation: operation, status: status, reason: reason)
         }

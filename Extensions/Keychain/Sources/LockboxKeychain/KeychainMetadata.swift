@@ -47,15 +47,18 @@ struct KeychainMetadata {
     static func attributes(_ attributes: KeychainCalls.Attributes, _ record: String) throws(LockboxError)
         -> ItemAttributes
     {
-        let malformed = LockboxError.corrupt(record: record, reason: "its metadata is not well-formed")
+        let malformed = LockboxError.corrupt(
+            record: .record(record),
+            reason: "its metadata is not well-formed"
+        )
         guard let bytes = attributes[KeychainName.attrGeneric]?.data, let version = bytes.first else {
             throw malformed
         }
         guard version == Self.version else {
-            throw .unsupportedVersion(record: record, version: Int(version))
+            throw .unsupportedVersion(record: .record(record), version: Int(version))
         }
         guard let accessibility = attributes[KeychainName.attrAccessible]?.text.flatMap(Accessibility.init)
-        else { throw .corrupt(record: record, reason: "its class is not known") }
+        else { throw .corrupt(record: .record(record), reason: "its class is not known") }
         var reader = Reader(bytes: bytes.dropFirst(17))
         guard let created = reader.date(), let modified = reader.date(), let expires = reader.date(),
             let size = reader.integer(UInt32.self), let format = reader.integer(UInt8.self),

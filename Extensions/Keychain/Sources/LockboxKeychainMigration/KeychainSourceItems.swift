@@ -36,7 +36,10 @@ struct KeychainSourceItems: SourceItems {
                 keys.insert(key)
             } else if mayHaveKey(found) {
                 let name = "an item of the Keychain"
-                let error = LockboxError.corrupt(record: name, reason: "its account or service is no text")
+                let error = LockboxError.corrupt(
+                    record: .record(name),
+                    reason: "its account or service is no text"
+                )
                 let record = found[KeychainName.valuePersistentRef]?.data?.hexadecimal ?? ""
                 try unreadable(UnreadableItem(key: nil, record: record, location: name, error: error))
             }
@@ -125,7 +128,7 @@ struct KeychainSourceItems: SourceItems {
         }
         let data = found[KeychainName.valueData]?.data ?? Data()  // an empty value is left out
         guard let modified = found[KeychainName.attrModificationDate]?.date else {
-            throw LockboxError.corrupt(record: record, reason: "it has no modification date")
+            throw LockboxError.corrupt(record: .record(record), reason: "it has no modification date")
         }
         func text(_ name: String) -> String? { found[name]?.text.flatMap { $0.isEmpty ? nil : $0 } }
         do {
@@ -143,7 +146,7 @@ struct KeychainSourceItems: SourceItems {
             return (found, SourceItem(.bytes(data, isOwn: false), attributes: attributes))
         } catch LockboxError.invalidAttribute(let name, let reason) {
             throw MigrationRefusal.lossy("Lockbox has no place for its \(name): \(reason)")
-        } catch { throw LockboxError.corrupt(record: record, reason: error.description) }
+        } catch { throw LockboxError.corrupt(record: .record(record), reason: error.description) }
     }
 
     /// Attributes that become searchable texts of their names. Several wrappers write some into each item.
