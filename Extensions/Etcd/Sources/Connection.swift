@@ -164,12 +164,7 @@
         fileprivate static func noSpace(on endpoint: Subject) -> LockboxError {
             let text =
                 "\(endpoint) has no space left. Compact and defragment etcd, then disarm its alarm with etcdctl alarm disarm."
-            return .storageFailure(
-                operation: "txn",
-                path: endpoint,
-                errno: ENOSPC,
-                explanation: text
-            )
+            return .storageFailure(operation: "txn", path: endpoint, errno: ENOSPC, explanation: text)
         }
     }
 

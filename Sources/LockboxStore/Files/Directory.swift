@@ -98,25 +98,24 @@ final class Directory: Sendable {
         _ body: (RecordContents) throws -> Result
     ) throws -> Result? {
         let name = record.name
-        func about<Found>(_ read: () throws(LockboxError) -> Found) throws(LockboxError) -> Found {
-            do { return try read() } catch { throw error.ofReading(record.subject(at: filePath(name))) }
-        }
-        guard let file = try about({ () throws(LockboxError) in try open(name) }) else { return nil }
-        defer { calls.close(file) }
-        let size = try about { () throws(LockboxError) in Int(try checkedStatus(of: file, name).st_size) }
-        guard size <= maximum else {
-            throw LockboxError.corrupt(record: record.subject(at: filePath(name)), reason: "it is too large")
-        }
-        let count = min(size, max(minimum, RecordRevision.prefixLength))
-        return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
-            let read = try about { () throws(LockboxError) in
-                try calls.readAll(file, into: buffer, path: filePath(name))
+        var isBody = false
+        do {
+            guard let file = try open(name) else { return nil }
+            defer { calls.close(file) }
+            let size = Int(try checkedStatus(of: file, name).st_size)
+            guard size <= maximum else {
+                throw LockboxError.corrupt(record: .other(name), reason: "it is too large")
             }
-            if read < count {
-                let reason = "it shrank while it was read"
-                throw LockboxError.corrupt(record: record.subject(at: filePath(name)), reason: reason)
+            let count = min(size, max(minimum, RecordRevision.prefixLength))
+            return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+                if try calls.readAll(file, into: buffer, path: filePath(name)) < count {
+                    throw LockboxError.corrupt(record: .other(name), reason: "it shrank while it was read")
+                }
+                isBody = true
+                return try body(RecordContents(bytes: buffer.part(..<count), length: size))
             }
-            return try body(RecordContents(bytes: buffer.part(..<count), length: size))
+        } catch let error as LockboxError where !isBody {
+            throw error.ofReading(record.subject(at: filePath(name)))
         }
     }
 

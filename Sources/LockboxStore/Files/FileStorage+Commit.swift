@@ -297,6 +297,7 @@ extension LockboxError {
         case .storageFailure(let operation, _, let code, _):
             .storageFailure(operation: operation, path: record, errno: code)
         case .unsafePermissions(_, let reason): .unsafePermissions(path: record, reason: reason)
+        case .corrupt(_, let reason): .corrupt(record: record, reason: reason)
         default: self
         }
     }
