@@ -55,10 +55,10 @@ let package = Package(
             pkgConfig: "libsodium",
             providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]
         ),
-        .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "CLinux", path: "Sources/System/CLinux"),
         .target(
             name: "LockboxPlatform",
-            dependencies: ["Clibsodium", "CLinux"],
+            dependencies: ["CLinux"],
             path: "Sources/System/LockboxPlatform",
             swiftSettings: settings
         ),
@@ -71,7 +71,7 @@ let package = Package(
         ),
         .target(
             name: "Lockbox",
-            dependencies: ["LockboxCore", "LockboxStore", "LockboxPlatform", "CLinux"],
+            dependencies: ["LockboxCore", "LockboxStore", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(

@@ -174,7 +174,7 @@ extension Lockbox {
     public func checkAccess(accessibility: Accessibility = .whenUnlocked) throws {
         try backend.checkAccess(accessibility, now: now())
         // The folder of this prefix may be unusable, though that of the check is not.
-        _ = try backend.value(for: itemKey("\0access \(randomNumber())"), now: now())
+        _ = try backend.value(for: itemKey("\0access \(world.randomNumber)"), now: now())
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, _ values: [ItemKey: ArchivedValue]) throws

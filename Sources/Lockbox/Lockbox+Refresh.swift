@@ -193,7 +193,7 @@ private struct Refresh: Sendable {
     let key: ItemKey
     let options: WriteOptions
     let limits: Lockbox.RefreshLimits
-    private let id = randomNumber()
+    private let id = world.randomNumber
     private var files: FileStorage? {
         var storage = (lockbox.backend as? SealedBackend)?.storage
         // The command's storage passes everything on, to files or to a cluster.

@@ -19,7 +19,7 @@ final class MigrationClaim {
     private let marker: ItemKey
     private let backend: any LockboxBackend
     private let now: Date
-    private var runner = MigrationRecord.Runner(id: randomNumber(), heartbeat: 0)
+    private var runner = MigrationRecord.Runner(id: world.randomNumber, heartbeat: 0)
     private var renewed = world.uptime
 
     /// Waits until no other process runs the migration.

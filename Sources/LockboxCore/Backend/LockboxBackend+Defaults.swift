@@ -313,8 +313,8 @@ extension LockboxBackend {
         _ body: (StoredItem) throws -> Result
     ) throws -> Result {
         // A random key, because another process may run the same check at the same time.
-        let name = String(randomNumber(), radix: 16)
-        let data = Data((0..<16).map { _ in UInt8(truncatingIfNeeded: randomNumber()) })
+        let name = String(world.randomNumber, radix: 16)
+        let data = Data((0..<16).map { _ in UInt8(truncatingIfNeeded: world.randomNumber) })
         let probe = try StoredItem(
             key: ItemKey(storedPrefix: ItemKey.probePrefix, key: name),
             value: ArchivedValue(data: data, format: .data),

@@ -33,7 +33,7 @@ package struct AtomicFile: ~Copyable {
         _ calls: SystemCalls
     ) throws(LockboxError) {
         // Nothing is set before the last error: it would be destroyed twice.
-        let temporary = "\(destination).\(String(randomNumber(), radix: 16))"
+        let temporary = "\(destination).\(String(world.randomNumber, radix: 16))"
         file = try Self.create(temporary, in: folder, path: path, like: status, calls)
         self.destination = destination
         self.temporary = temporary

@@ -295,7 +295,7 @@ import LockboxPlatform
             try folders.folderForWriting(.quarantine)
         }
         // The same name may be set aside more than once.
-        let name = "\(record.name).\(String(randomNumber(), radix: 16))"
+        let name = "\(record.name).\(String(world.randomNumber, radix: 16))"
         try lock.setRenaming(true)
         let renamed = calls.rename(record.name, at: folder.descriptor, to: name, at: quarantine.descriptor)
         try? lock.setRenaming(false)
@@ -391,7 +391,7 @@ enum AbandonedFiles {
 
     /// Returns `lockbox-` and 32 hexadecimal digits.
     static func newName() -> String {
-        prefix + [randomNumber(), randomNumber()].flatMap { withUnsafeBytes(of: $0, Array.init) }.hexadecimal
+        prefix + [world.randomNumber, world.randomNumber].flatMap { withUnsafeBytes(of: $0, Array.init) }.hexadecimal
     }
 
     static func isName(_ name: String) -> Bool {

@@ -223,7 +223,7 @@ extension SystemCalls {
 
     /// Opens a file without a name, in the folder for temporary files.
     package func openTemporary() throws(LockboxError) -> CInt {
-        let random = String(randomNumber(), radix: 16)
+        let random = String(world.randomNumber, radix: 16)
         let name = "\(try Environment["TMPDIR"] ?? "/tmp")/lockbox-\(random)"
         let flags = O_RDWR | O_CREAT | O_EXCL
         let result = open(name, at: Self.currentDirectory, flags, mode: 0o600)

@@ -13,7 +13,7 @@ public enum Sodium {
 
     package static func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
         _ = ready
-        world.fillRandom(buffer)
+        randombytes_buf(buffer.baseAddress!, buffer.count)
     }
 
     /// Returns random bytes.

@@ -6,6 +6,11 @@
     /// When the file's contents were last modified.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtimespec }
 
+    /// Sets when the file was last changed.
+    package func setTimes(_ status: inout stat, _ time: timespec) {
+        (status.st_mtimespec, status.st_ctimespec) = (time, time)
+    }
+
     /// How many descriptors the process may open, or nil if the system does not say.
     var systemDescriptorLimit: UInt64? {
         var limit = rlimit()

@@ -11,6 +11,11 @@
     /// When the file's bytes were last changed.
     package func modificationTime(_ status: stat) -> timespec { status.st_mtim }
 
+    /// Sets when the file was last changed.
+    package func setTimes(_ status: inout stat, _ time: timespec) {
+        (status.st_mtim, status.st_ctim) = (time, time)
+    }
+
     /// How many descriptors the process may open, or nil if the system does not say.
     var systemDescriptorLimit: UInt64? {
         var limit = rlimit()

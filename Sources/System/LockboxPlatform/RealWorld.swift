@@ -1,17 +1,4 @@
-package import CLinux
-import Clibsodium
-
-#if canImport(Darwin)
-    @_exported public import Darwin
-    @_exported public import Foundation
-#else
-    #if canImport(Glibc)
-        @_exported public import Glibc
-    #elseif canImport(Musl)
-        @_exported public import Musl
-    #endif
-    @_exported public import FoundationEssentials
-#endif
+import CLinux
 
 /// The system.
 package final class RealWorld: World {
@@ -252,13 +239,7 @@ package final class RealWorld: World {
 
     // MARK: The process
 
-    /// libsodium is initialized first: while `sodium_init` runs, it switches implementations.
-    private static let sodium: Void = precondition(sodium_init() >= 0, "libsodium could not be initialized")
-
-    package func fillRandom(_ buffer: UnsafeMutableRawBufferPointer) {
-        _ = Self.sodium
-        if let start = buffer.baseAddress { randombytes_buf(start, buffer.count) }
-    }
+    package var randomNumber: UInt64 { .random(in: .min ... .max) }
 
     package func variable(_ name: String) -> [UInt8]? {
         guard let value = trusted_environment(name) else { return nil }

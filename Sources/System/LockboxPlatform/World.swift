@@ -1,15 +1,3 @@
-#if canImport(Darwin)
-    @_exported public import Darwin
-    @_exported public import Foundation
-#else
-    #if canImport(Glibc)
-        @_exported public import Glibc
-    #elseif canImport(Musl)
-        @_exported public import Musl
-    #endif
-    @_exported public import FoundationEssentials
-#endif
-
 /// All that may differ between two runs of a program: files, the kernel's keyring, clocks, random numbers, threads, and what the
 /// environment says. Lockbox reaches the system through it alone, so that a simulation can stand in for the system.
 ///
@@ -118,7 +106,8 @@ package protocol World: AnyObject, Sendable {
 
     // MARK: The process
 
-    func fillRandom(_ buffer: UnsafeMutableRawBufferPointer)
+    /// For identifiers. Secrets are libsodium's random bytes, which a simulation replaces in libsodium.
+    var randomNumber: UInt64 { get }
     /// Returns an environment variable, or nil if it is not set, or if this program has more rights than the user who has started it.
     func variable(_ name: String) -> [UInt8]?
     var user: uid_t { get }
@@ -159,10 +148,3 @@ private let worldKey: pthread_key_t = {
     precondition(result == 0, "pthread_key_create: \(result)")
     return key
 }()
-
-/// Returns a random number, for an identifier.
-package func randomNumber() -> UInt64 {
-    var number: UInt64 = 0
-    withUnsafeMutableBytes(of: &number) { world.fillRandom($0) }
-    return number
-}
