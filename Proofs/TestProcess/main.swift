@@ -19,6 +19,7 @@
 //     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
 //     LockboxTestProcess refresh …                     for Proofs/Refresh/run: see Refresh.swift
 //     LockboxTestProcess attacks                       for Proofs/Attacks/run: see Attacks.swift
+//     LockboxTestProcess simulate …                    plays simulations: see Simulate.swift
 //     LockboxTestProcess age …                         for Scripts/test-age: see AgeFiles.swift
 
 import Foundation
@@ -169,6 +170,9 @@ case "history":
 
 case "refresh":
     try refresh(Array(arguments.dropFirst()))
+
+case "simulate":
+    try simulate(Array(arguments.dropFirst()))
 
 case "attacks" where arguments.count == 1:
     try attacks()

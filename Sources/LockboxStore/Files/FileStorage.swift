@@ -391,7 +391,9 @@ enum AbandonedFiles {
 
     /// Returns `lockbox-` and 32 hexadecimal digits.
     static func newName() -> String {
-        prefix + [world.randomNumber, world.randomNumber].flatMap { withUnsafeBytes(of: $0, Array.init) }.hexadecimal
+        prefix
+            + [world.randomNumber, world.randomNumber].flatMap { withUnsafeBytes(of: $0, Array.init) }
+            .hexadecimal
     }
 
     static func isName(_ name: String) -> Bool {
@@ -413,9 +415,8 @@ enum AbandonedFiles {
         guard isName(name), temporary.calls.stat(name, at: temporary.descriptor, &status) == 0,
             status.st_mode & S_IFMT == S_IFREG
         else { return nil }
-        return Int(temporary.calls.world.date.timeIntervalSince1970).subtractingReportingOverflow(
-            modificationTime(status).tv_sec
-        ).partialValue
+        let now = Int(temporary.calls.world.date.timeIntervalSince1970)
+        return now.subtractingReportingOverflow(modificationTime(status).tv_sec).partialValue
     }
 
     /// Whether no writer has the file's lock. If so, calls `body` with the lock: a writer that has only just created the file

@@ -1,0 +1,254 @@
+/// The calls of a day, and whether they can have happened one after the other.
+///
+/// Each call takes effect at one instant between its beginning and its end; a move at two, between which no other writer changes
+/// its keys; a list, a batch, an import or a removal of all at one for each key. A call without an answer, whose process died or met
+/// a failure, may take effect at any later time, or never.
+struct SimulatedHistory {
+    /// What a call does to the registers: the items by their numbers, and the passcode after them. An item is written as
+    /// `value@class`.
+    enum Operation: Hashable {
+        case read(Int)
+        case write(Int, String, class: String?)
+        case add(Int, String)
+        case remove(Int)
+        case update(Int, String)
+        case move(Int, Int, replacing: Bool)
+        case copy(Int, Int, replacing: Bool)
+        case batch(writing: Int, String, removing: Int)
+        case readAll(prefix: Int)
+        case removeAll(prefix: Int)
+        /// Sets, changes or removes it.
+        case passcode(String?)
+        case export(Int)
+        case load
+        case lock
+        case rotate
+        case reseal
+    }
+
+    enum Answer: Equatable {
+        /// What was read, or what an update found.
+        case value(String?)
+        case values([Int: String])
+        case done, absent, duplicate
+        /// The call changed nothing.
+        case refused
+        /// None: the process died, or the call failed.
+        case none
+    }
+
+    struct Call {
+        let caller: String
+        let number: Int
+        let operation: Operation
+        let begin: Int
+        var end: Int?
+        var answer = Answer.none
+        /// The error of a call without an answer.
+        var failure: String?
+
+        var description: String {
+            "\(begin)-\(end.map(String.init) ?? "") \(caller) #\(number) \(operation) \(failure ?? "\(answer)")"
+        }
+    }
+
+    typealias State = [String?]
+
+    static let defaultClass = "ak"
+
+    var calls: [Call] = []
+
+    // MARK: Search
+
+    /// A part of a call that takes effect at one instant.
+    fileprivate struct Event {
+        enum Effect {
+            case read(Int, String?)
+            /// All items at one instant.
+            case snapshot([Int: String])
+            case write(Int, String?, class: String?)
+            /// Writes if it is absent, in full.
+            case fill(Int, String)
+            case exchange(Int, from: String?, to: String?, class: String?)
+            case add(Int, String)
+            case move(Int, Int, replacing: Bool)
+            case copy(Int, Int, replacing: Bool)
+            case isAbsent(Int)
+            case isPresent(Int)
+        }
+
+        let effect: Effect
+        let begin: Int
+        let end: Int
+        let isOptional: Bool
+    }
+
+    /// How far each event is: 0, 1 in the middle of a move, or 2.
+    private struct Position: Hashable {
+        var progress: [UInt8]
+        var state: State
+    }
+
+    /// Returns nil if an order explains all answers, or else where the best attempt ends.
+    ///
+    /// - Parameters:
+    ///   - isAfterCut: Whether the reads may have seen what a power cut then took away.
+    ///   - end: What was read at the end.
+    func contradiction(from begin: State, to end: State, prefixes: [Int], isAfterCut: Bool) -> String? {
+        var events = calls.flatMap { Self.events(of: $0, prefixes: prefixes) }
+        events.removeAll { (isAfterCut || $0.isOptional) && $0.isRead }
+        for (key, value) in end.enumerated() {
+            events.append(Event(effect: .read(key, value), begin: .max - 1, end: .max, isOptional: false))
+        }
+        var seen: Set<Position> = []
+        var stack = [Position(progress: [UInt8](repeating: 0, count: events.count), state: begin)]
+        var best = (count: -1, position: stack[0])
+        while let position = stack.popLast() {
+            guard seen.insert(position).inserted else { continue }
+            let open = events.indices.filter { position.progress[$0] < 2 }
+            let must = open.filter { !events[$0].isOptional }
+            if must.isEmpty { return nil }
+            if events.count - must.count > best.count { best = (events.count - must.count, position) }
+            let limit = must.map { events[$0].end }.min()!
+            for index in open where events[index].begin < limit {
+                if let next = Self.successor(of: position, index, events) { stack.append(next) }
+            }
+            // Too many calls at the same time to say.
+            if seen.count > 1_000_000 { return nil }
+        }
+        let left = events.indices.filter { best.position.progress[$0] < 2 && !events[$0].isOptional }
+        let first = left.map { events[$0] }.min { $0.end < $1.end }!
+        return
+            "from \(begin) to \(end): after \(best.position.state) nothing explains \(first.effect) at \(first.begin)-\(first.end)"
+    }
+
+    private static func events(of call: Call, prefixes: [Int]) -> [Event] {
+        if call.answer == .refused { return [] }
+        let isOptional = call.answer == .none
+        let end = isOptional ? .max : call.end ?? .max
+        return effects(of: call, prefixes).map {
+            Event(effect: $0, begin: call.begin, end: end, isOptional: isOptional)
+        }
+    }
+
+    private static func effects(of call: Call, _ prefixes: [Int]) -> [Event.Effect] {
+        func all(_ prefix: Int) -> [Int] { prefixes.indices.filter { prefixes[$0] == prefix } }
+        switch (call.operation, call.answer) {
+        case (.copy(let key, _, _), .absent), (.move(let key, _, _), .absent): return [.isAbsent(key)]
+        case (.copy(_, let key, _), .duplicate), (.move(_, let key, _), .duplicate),
+            (.add(let key, _), .duplicate):
+            return [.isPresent(key)]
+        case (.read(let key), .value(let value)): return [.read(key, value)]
+        case (.write(let key, let value, let `class`), _): return [.write(key, value, class: `class`)]
+        case (.add(let key, let value), _): return [.add(key, value)]
+        case (.remove(let key), _): return [.write(key, nil, class: nil)]
+        case (.update(let key, let value), .value(let old)):
+            return [.exchange(key, from: old, to: value, class: nil)]
+        case (.update(let key, let value), _): return [.write(key, value, class: nil)]
+        case (.move(let from, let to, let replacing), _): return [.move(from, to, replacing: replacing)]
+        case (.copy(let from, let to, let replacing), _): return [.copy(from, to, replacing: replacing)]
+        case (.batch(let key, let value, let other), _):
+            return [.write(key, value, class: nil)] + (key == other ? [] : [.write(other, nil, class: nil)])
+        case (.readAll(let prefix), .values(let values)): return all(prefix).map { .read($0, values[$0]) }
+        case (.removeAll(let prefix), _): return all(prefix).map { .write($0, nil, class: nil) }
+        case (.passcode(let new), .value(let old)):
+            return [.exchange(prefixes.count, from: old, to: new, class: "")]
+        case (.passcode(let new), _): return [.write(prefixes.count, new, class: "")]
+        case (.export, .values(let values)): return [.snapshot(values)]
+        case (.load, .values(let values)): return values.map { .fill($0.key, $0.value) }
+        case (.read, _), (.readAll, _), (.export, _), (.load, _), (.lock, _), (.rotate, _), (.reseal, _):
+            return []
+        }
+    }
+
+    private static func successor(of position: Position, _ index: Int, _ events: [Event]) -> Position? {
+        let event = events[index]
+        if event.isWrite, isLocked(event, position, events, but: index) { return nil }
+        var next = position
+        next.progress[index] = 2
+        switch event.effect {
+        case .read(let key, let value): if position.state[key] != value { return nil }
+        case .snapshot(let values):
+            // The last register is the passcode.
+            if position.state.dropLast().enumerated().contains(where: { values[$0] != $1 }) { return nil }
+        case .isAbsent(let key): if position.state[key] != nil { return nil }
+        case .isPresent(let key): if position.state[key] == nil { return nil }
+        case .write(let key, let value, let `class`): next.state.write(value, to: key, `class`)
+        case .fill(let key, let value): if position.state[key] == nil { next.state[key] = value }
+        case .exchange(let key, let old, let new, let `class`):
+            if position.state[key]?.value != old { return nil }
+            next.state.write(new, to: key, `class`)
+        case .add(let key, let value):
+            if position.state[key] != nil { return nil }
+            next.state.write(value, to: key, nil)
+        case .copy(let from, let to, let replacing):
+            guard let value = position.state.moved(from, to, replacing) else { return nil }
+            next.state[to] = value
+        case .move(let from, let to, let replacing):
+            if position.progress[index] == 1 {
+                next.state[from] = nil
+            } else {
+                guard let value = position.state.moved(from, to, replacing) else { return nil }
+                next.state[to] = value
+                next.progress[index] = from == to ? 2 : 1
+            }
+        }
+        return next
+    }
+
+    /// Whether another event has the keys, in the middle of a move whose process lives.
+    private static func isLocked(_ event: Event, _ position: Position, _ events: [Event], but own: Int)
+        -> Bool
+    {
+        position.progress.indices.contains { index in
+            guard index != own, position.progress[index] == 1, !events[index].isOptional,
+                case .move(let from, let to, _) = events[index].effect
+            else { return false }
+            return event.keys.contains(from) || event.keys.contains(to)
+        }
+    }
+}
+
+extension SimulatedHistory.State {
+    /// A write that names no class keeps the one that is there.
+    fileprivate mutating func write(_ value: String?, to key: Int, _ class: String?) {
+        let name =
+            `class` ?? self[key].map { String($0.dropFirst($0.value.count + 1)) }
+            ?? SimulatedHistory.defaultClass
+        self[key] = value.map { name.isEmpty ? $0 : "\($0)@\(name)" }
+    }
+
+    fileprivate func moved(_ from: Int, _ to: Int, _ replacing: Bool) -> String? {
+        guard let value = self[from], replacing || self[to] == nil || self[to] == value || from == to else {
+            return nil
+        }
+        return value
+    }
+}
+
+extension String {
+    /// What stands before the class.
+    fileprivate var value: String { String(prefix { $0 != "@" }) }
+}
+
+extension SimulatedHistory.Event {
+    fileprivate var isRead: Bool {
+        switch effect {
+        case .read, .snapshot, .isAbsent, .isPresent: true
+        case .write, .fill, .exchange, .add, .move, .copy: false
+        }
+    }
+
+    fileprivate var isWrite: Bool { !isRead }
+
+    fileprivate var keys: [Int] {
+        switch effect {
+        case .read(let key, _), .isAbsent(let key), .isPresent(let key), .write(let key, _, _),
+            .fill(let key, _),
+            .exchange(let key, _, _, _), .add(let key, _):
+            [key]
+        case .move(let from, let to, _), .copy(let from, let to, _): [from, to]
+        case .snapshot: []
+        }
+    }
+}
