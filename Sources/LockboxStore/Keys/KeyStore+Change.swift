@@ -31,11 +31,11 @@ extension KeyStore {
         throws
         -> Bool
     {
-        let (opened, keys) = try checkPasscode(old)
+        let (checked, keys) = try checkPasscode(old)
         let method = SecretUnlock.passcode(passcode, strength: strength)
-        let new = try makeSlot(method, label: "", opensAllClasses: true, opened.keybag.storeID)
+        let new = try makeSlot(method, label: "", opensAllClasses: true, checked.keybag.storeID)
         return try rewrite { opened in
-            try check(keys, open: opened.keybag)
+            try check(keys, of: checked.keybag, open: opened.keybag)
             let present = try passcodeSlot(of: opened)
             return try change(opened, slotKeys: new.keys) { slots in
                 slots.removeAll { $0.slot.id == present }
@@ -45,9 +45,9 @@ extension KeyStore {
     }
 
     func removePasscode(_ old: PasscodeSource?, otherSlots: Bool) throws -> Bool {
-        let keys = try checkPasscode(old).keys
+        let (checked, keys) = try checkPasscode(old)
         return try rewrite { opened in
-            try check(keys, open: opened.keybag)
+            try check(keys, of: checked.keybag, open: opened.keybag)
             let present = try passcodeSlot(of: opened)
             return try change(opened) { slots in slots.removeAll { otherSlots || $0.slot.id == present } }
         }
@@ -64,12 +64,14 @@ extension KeyStore {
 
     /// Throws unless the keys of a slot, if there are any, open a keybag. An attacker with the device key can put one of their own
     /// in the place of the one that has the slot, and unlock it in the kernel.
-    private func check(_ keys: SlotKeys?, open keybag: Keybag) throws {
+    private func check(_ keys: SlotKeys?, of checked: Keybag, open keybag: Keybag) throws {
         guard let keys else { return }
         let unlockKeys = keybag.slots.isEmpty ? [:] : try keybag.unlockKeys(with: keys)
         do {
             if unlockKeys[.unlocked] != nil { return _ = try keybag.open(unlockKeys) }
         } catch RecordError.notAuthentic {}
+        // Its owner may have changed the slots meanwhile.
+        if keybag.follows(checked.owner.key) { throw LockboxError.conflict(record: keybagLocation) }
         throw LockboxError.authenticationFailed(record: keybagSubject)
     }
 
@@ -204,8 +206,9 @@ extension KeyStore {
         }
         // If there is no slot, the copy is from before there was one.
         let keys = try method.map { try slotKeys($0, of: opened.keybag) }
+        let checked = opened.keybag
         return try rewrite(.exceptRollback, keys) { opened in
-            try check(keys, open: opened.keybag)
+            try check(keys, of: checked, open: opened.keybag)
             var next = try KeybagRewrite(after: opened)
             if let highest = try highestSeen(opened.keybag, isFollowed: true) {
                 // Nothing authenticates the generation of a store without slots, and a counter need not follow it.
