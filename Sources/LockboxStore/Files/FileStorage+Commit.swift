@@ -70,7 +70,7 @@ import LockboxPlatform
         try synchronizeFolder(.namespace(namespace))
     }
 
-    private func synchronizeFolder(_ id: StoreFolders.FolderID) throws(LockboxError) {
+    func synchronizeFolder(_ id: StoreFolders.FolderID) throws(LockboxError) {
         try folders.sparingDescriptors { () throws(LockboxError) in
             try folders.folder(id, creating: false)?.synchronizeChanges()
         }

@@ -153,8 +153,13 @@ extension KeyStore {
     func remember(_ keybag: Keybag, isUnlocked: Bool = true) {
         let numbers = StoreMemory.Numbers(keybag)
         if !numbers.isPlausible || isUnlocked && keybag.slots.isEmpty { return }
+        guard let memory else { return }
+        // Otherwise a power cut could leave the keybag before it, which would be called an old copy.
+        if memory.entry(of: keybag.storeID)?.numbers != numbers, let files = storage as? FileStorage {
+            do { try files.synchronizeFolder(.root) } catch { return }
+        }
         let owner = keybag.slots.isEmpty ? nil : keybag.owner.key
-        memory?.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)
+        memory.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)
     }
 
     /// Forgets numbers that no store reaches, before its owner accepts it.
