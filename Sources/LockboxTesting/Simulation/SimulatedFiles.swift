@@ -147,6 +147,23 @@ package final class SimulatedFiles {
         pending = kept
     }
 
+    /// Writes everything to the disk, as the kernel does in time.
+    func settle() {
+        var none: [Change] = []
+        for change in pending { apply(change, after: &none) }
+        pending = []
+        settle(root)
+    }
+
+    private func settle(_ inode: Inode) {
+        if inode.isFolder {
+            for entry in inode.entries.values { settle(entry) }
+        } else {
+            inode.durableBytes = inode.bytes
+            inode.isDirty = false
+        }
+    }
+
     /// Makes a change durable. Earlier ones of the same names are durable, or overtaken.
     private func apply(_ change: Change, after earlier: inout [Change]) {
         for (folder, name, inode) in change.names {

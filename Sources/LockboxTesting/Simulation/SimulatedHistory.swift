@@ -41,6 +41,8 @@ struct SimulatedHistory {
         let caller: String
         let number: Int
         let operation: Operation
+        /// What an import may store.
+        let loaded: [Int: String]
         let begin: Int
         var end: Int?
         var answer = Answer.none
@@ -155,8 +157,8 @@ struct SimulatedHistory {
             return [.exchange(prefixes.count, from: old, to: new, class: "")]
         case (.passcode(let new), _): return [.write(prefixes.count, new, class: "")]
         case (.export, .values(let values)): return [.snapshot(values)]
-        case (.load, .values(let values)): return values.map { .fill($0.key, $0.value) }
-        case (.read, _), (.readAll, _), (.export, _), (.load, _), (.lock, _), (.rotate, _), (.reseal, _):
+        case (.load, _): return call.loaded.map { .fill($0.key, $0.value) }
+        case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _), (.reseal, _):
             return []
         }
     }

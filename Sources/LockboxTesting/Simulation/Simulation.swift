@@ -114,7 +114,7 @@ struct SimulatedLife {
 
     /// Returns why what happened is impossible, or nil.
     mutating func playDay() -> String? {
-        let recorder = SimulatedRecorder(machine, leavingOut: leftOut)
+        let recorder = SimulatedRecorder(machine, knowledge, leavingOut: leftOut)
         machine.chances = machine.random.chances()
         var running: [SimulatedProcess] = []
         for _ in 0...machine.random.below(2) {
@@ -129,6 +129,7 @@ struct SimulatedLife {
         let cuts = machine.counts.cuts
         machine.run()
         for process in running { process.die() }
+        machine.files.settle()
         calls = recorder.history.calls.map(\.description)
         if let reason = recorder.unexpected { return reason }
         let isDamaged = machine.counts.failures > 0
@@ -236,8 +237,8 @@ final class SimulatedKnowledge: @unchecked Sendable {
     /// All that were ever asked for: one of them is the store's.
     var passcodes: [String] = []
     let backupKey = BackupKey()
-    /// The last complete backup.
-    var backup: String?
+    /// The last complete backup, and what is in it.
+    var backup: (path: String, values: [Int: String])?
 }
 
 /// Notes the calls of a day and their answers.
@@ -250,8 +251,10 @@ final class SimulatedRecorder: @unchecked Sendable {
     private let leftOut: Set<Int>
     private var time = 0
 
-    init(_ machine: SimulatedMachine, leavingOut leftOut: Set<Int>) {
-        (self.machine, self.leftOut) = (machine, leftOut)
+    private let knowledge: SimulatedKnowledge
+
+    init(_ machine: SimulatedMachine, _ knowledge: SimulatedKnowledge, leavingOut leftOut: Set<Int>) {
+        (self.machine, self.knowledge, self.leftOut) = (machine, knowledge, leftOut)
     }
 
     func record(
@@ -265,7 +268,10 @@ final class SimulatedRecorder: @unchecked Sendable {
         machine.noteOperation()
         time += 1
         let index = history.calls.count
-        history.calls.append(.init(caller: caller, number: number, operation: operation, begin: time))
+        let loaded = operation == .load ? knowledge.backup?.values ?? [:] : [:]
+        history.calls.append(
+            .init(caller: caller, number: number, operation: operation, loaded: loaded, begin: time)
+        )
         let failures = machine.counts.failures
         do {
             let answer = try body()
