@@ -40,6 +40,7 @@ struct SimulatedClient: Sendable {
 
     private func box(_ key: Int) -> Lockbox { boxes[Simulation.keys[key].0] }
     private func name(_ key: Int) -> String { Simulation.keys[key].1 }
+    private func policy(_ replacing: Bool) -> WritePolicy { replacing ? .replace : .addOnly }
     private func prefix(_ key: Int) -> String { Simulation.prefixes[Simulation.keys[key].0] }
 
     // MARK: Calls
@@ -65,29 +66,28 @@ struct SimulatedClient: Sendable {
         case .remove(let key): try box(key).removeObject(forKey: name(key))
         case .update(let key, let value): return .value(try update(key, value))
         case .move(let from, let to, let replacing):
-            let policy: WritePolicy = replacing ? .replace : .addOnly
             try box(from).moveObject(
                 forKey: name(from),
                 toKey: name(to),
                 toPrefix: prefix(to),
-                policy: policy
+                policy: policy(replacing)
             )
         case .copy(let from, let to, let replacing):
-            let policy: WritePolicy = replacing ? .replace : .addOnly
             try box(from).copyObject(
                 forKey: name(from),
                 toKey: name(to),
                 toPrefix: prefix(to),
-                policy: policy
+                policy: policy(replacing)
             )
         case .batch(let key, let value, let other): try batch(key, value, removing: other)
         case .readAll(let prefix): return .values(try readAll(prefix))
         case .removeAll(let prefix): try boxes[prefix].removeAllObjects()
-        case .passcode(let new): return .value(try setPasscode(new))
+        case .passcode(let new, let isFirstAllowed):
+            return try setPasscode(new, isFirstAllowed: isFirstAllowed)
         case .export(let number): return try export(to: "/home/backup-\(number)")
         case .load: return try load()
         case .lock: try backend.lock()
-        case .rotate, .reseal: _ = try backend.rotateKeys()
+        case .rotate: _ = try backend.rotateKeys()
         }
         return .done
     }
@@ -141,6 +141,10 @@ struct SimulatedClient: Sendable {
             for: .publicKeys([knowledge.backupKey.publicKey]),
             allowsEmpty: true
         )
+        // An item that a rotation could not read, because the disk failed, is damaged.
+        if let finding = report.findings.first(where: { $0.kind != .changing }) {
+            throw LockboxError.corrupt(record: .other(finding.location), reason: finding.reason)
+        }
         guard report.isComplete else { return .refused }
         let other = SealedBackend.inMemory()
         try other.importBackup(from: path, with: .privateKeys(.value(knowledge.backupKey.privateKey)))
@@ -183,15 +187,17 @@ struct SimulatedClient: Sendable {
     }
 
     /// Returns the one before.
-    private func setPasscode(_ new: String?) throws -> String? {
+    private func setPasscode(_ new: String?, isFirstAllowed: Bool) throws -> SimulatedHistory.Answer {
         if let new { knowledge.passcodes.append(new) }
         for _ in 0..<3 {
             do {
                 if try backend.status()?.slots.isEmpty ?? true {
-                    if let new { try backend.setPasscode(.value(new), strength: .interactive) }
-                    return nil
+                    guard let new else { return .value(nil) }
+                    guard isFirstAllowed else { return .refused }
+                    try backend.setPasscode(.value(new), strength: .interactive)
+                    return .value(nil)
                 }
-                if let old = try changePasscode(to: new) { return old }
+                if let old = try changePasscode(to: new) { return .value(old) }
             } catch LockboxError.passcodeAlreadySet {
                 continue
             } catch LockboxError.passcodeNotSet {

@@ -9,7 +9,6 @@ package final class SimulatedFiles {
         let number: Int
         var mode: mode_t
         var modified = Duration.zero
-        var names = 0
         /// Of a file or a link.
         var bytes: [UInt8] = []
         /// What was synchronized last. Nil for a file that never was.
@@ -76,9 +75,7 @@ package final class SimulatedFiles {
 
     func change(_ names: [(folder: Inode, name: String, inode: Inode?)], at time: Duration) {
         for (folder, name, inode) in names {
-            folder.entries[name]?.names -= 1
             folder.entries[name] = inode
-            inode?.names += 1
             if let inode, inode.isFolder { inode.parent = folder }
             folder.modified = time
         }

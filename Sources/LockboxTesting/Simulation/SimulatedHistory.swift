@@ -17,13 +17,12 @@ struct SimulatedHistory {
         case batch(writing: Int, String, removing: Int)
         case readAll(prefix: Int)
         case removeAll(prefix: Int)
-        /// Sets, changes or removes it.
-        case passcode(String?)
+        /// Changes or removes it, or sets it if that is allowed.
+        case passcode(String?, isFirstAllowed: Bool)
         case export(Int)
         case load
         case lock
         case rotate
-        case reseal
     }
 
     enum Answer: Equatable {
@@ -64,7 +63,7 @@ struct SimulatedHistory {
 
     /// A part of a call that takes effect at one instant.
     fileprivate struct Event {
-        enum Effect {
+        enum Effect: Hashable {
             case read(Int, String?)
             /// All items at one instant.
             case snapshot([Int: String])
@@ -95,33 +94,72 @@ struct SimulatedHistory {
     ///
     /// - Parameters:
     ///   - isAfterCut: Whether the reads may have seen what a power cut then took away.
+    ///   - isDamaged: Whether reads of the disk have failed. A write that names no class gives the default one to an item that could
+    ///     not be read, and an import replaces it.
     ///   - end: What was read at the end.
-    func contradiction(from begin: State, to end: State, prefixes: [Int], isAfterCut: Bool) -> String? {
+    func contradiction(from begin: State, to end: State, prefixes: [Int], isAfterCut: Bool, isDamaged: Bool)
+        -> String?
+    {
         var events = calls.flatMap { Self.events(of: $0, prefixes: prefixes) }
         events.removeAll { (isAfterCut || $0.isOptional) && $0.isRead }
+        if isDamaged { events += Self.replacements(by: calls) }
         for (key, value) in end.enumerated() {
             events.append(Event(effect: .read(key, value), begin: .max - 1, end: .max, isOptional: false))
         }
-        var seen: Set<Position> = []
+        let seen = Set(events.flatMap(\.seenValues))
+        if !events.contains(where: \.isOfPresence) {
+            events.removeAll { event in
+                event.isOptional && event.writtenValue.map { !seen.contains($0) } ?? false
+            }
+        }
+        var visited: Set<Position> = []
         var stack = [Position(progress: [UInt8](repeating: 0, count: events.count), state: begin)]
         var best = (count: -1, position: stack[0])
         while let position = stack.popLast() {
-            guard seen.insert(position).inserted else { continue }
+            guard visited.insert(position).inserted else { continue }
             let open = events.indices.filter { position.progress[$0] < 2 }
             let must = open.filter { !events[$0].isOptional }
             if must.isEmpty { return nil }
             if events.count - must.count > best.count { best = (events.count - must.count, position) }
-            let limit = must.map { events[$0].end }.min()!
-            for index in open where events[index].begin < limit {
-                if let next = Self.successor(of: position, index, events) { stack.append(next) }
+            let (limit, count) = (must.map { events[$0].end }.min()!, stack.count)
+            for index in Self.candidates(open, events, before: limit) {
+                if let next = Self.successor(of: position, index, events, ignoringClasses: isDamaged) {
+                    // A read that is right now need not wait.
+                    if events[index].isRead { stack.removeLast(stack.count - count) }
+                    stack.append(next)
+                    if events[index].isRead { break }
+                }
             }
-            // Too many calls at the same time to say.
-            if seen.count > 1_000_000 { return nil }
+            if visited.count > 100_000 { return "too many calls at the same time to say: make a day shorter" }
         }
         let left = events.indices.filter { best.position.progress[$0] < 2 && !events[$0].isOptional }
         let first = left.map { events[$0] }.min { $0.end < $1.end }!
         return
             "from \(begin) to \(end): after \(best.position.state) nothing explains \(first.effect) at \(first.begin)-\(first.end)"
+    }
+
+    /// Those that may be next: of equal ones the one that ends first, and last the ones that must have happened.
+    private static func candidates(_ open: [Int], _ events: [Event], before limit: Int) -> [Int] {
+        var first: [Event.Effect: Int] = [:]
+        for index in open where events[index].begin < limit {
+            if let other = first[events[index].effect], events[other].end <= events[index].end { continue }
+            first[events[index].effect] = index
+        }
+        return first.values.sorted {
+            (events[$0].isOptional ? 0 : 1, $0) < (events[$1].isOptional ? 0 : 1, $1)
+        }
+    }
+
+    /// An import may replace what could not be read.
+    private static func replacements(by calls: [Call]) -> [Event] {
+        var begins: [Event.Effect: Int] = [:]
+        for call in calls {
+            for (key, value) in call.loaded {
+                let effect = Event.Effect.write(key, value, class: "")
+                begins[effect] = min(begins[effect] ?? .max, call.begin)
+            }
+        }
+        return begins.map { Event(effect: $0.key, begin: $0.value, end: .max, isOptional: true) }
     }
 
     private static func events(of call: Call, prefixes: [Int]) -> [Event] {
@@ -153,26 +191,36 @@ struct SimulatedHistory {
             return [.write(key, value, class: nil)] + (key == other ? [] : [.write(other, nil, class: nil)])
         case (.readAll(let prefix), .values(let values)): return all(prefix).map { .read($0, values[$0]) }
         case (.removeAll(let prefix), _): return all(prefix).map { .write($0, nil, class: nil) }
-        case (.passcode(let new), .value(let old)):
+        case (.passcode(let new, _), .value(let old)):
             return [.exchange(prefixes.count, from: old, to: new, class: "")]
-        case (.passcode(let new), _): return [.write(prefixes.count, new, class: "")]
+        case (.passcode(let new, _), _): return [.write(prefixes.count, new, class: "")]
         case (.export, .values(let values)): return [.snapshot(values)]
         case (.load, _): return call.loaded.map { .fill($0.key, $0.value) }
-        case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _), (.reseal, _):
+        case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _):
             return []
         }
     }
 
-    private static func successor(of position: Position, _ index: Int, _ events: [Event]) -> Position? {
+    private static func successor(
+        of position: Position,
+        _ index: Int,
+        _ events: [Event],
+        ignoringClasses: Bool
+    ) -> Position? {
+        func isSame(_ one: String?, _ other: String?) -> Bool {
+            ignoringClasses ? one?.value == other?.value : one == other
+        }
         let event = events[index]
         if event.isWrite, isLocked(event, position, events, but: index) { return nil }
         var next = position
         next.progress[index] = 2
         switch event.effect {
-        case .read(let key, let value): if position.state[key] != value { return nil }
+        case .read(let key, let value): if !isSame(position.state[key], value) { return nil }
         case .snapshot(let values):
             // The last register is the passcode.
-            if position.state.dropLast().enumerated().contains(where: { values[$0] != $1 }) { return nil }
+            if position.state.dropLast().enumerated().contains(where: { !isSame(values[$0], $1) }) {
+                return nil
+            }
         case .isAbsent(let key): if position.state[key] != nil { return nil }
         case .isPresent(let key): if position.state[key] == nil { return nil }
         case .write(let key, let value, let `class`): next.state.write(value, to: key, `class`)
@@ -242,6 +290,32 @@ extension SimulatedHistory.Event {
     }
 
     fileprivate var isWrite: Bool { !isRead }
+
+    /// Whether it shows that there was an item, and not which.
+    fileprivate var isOfPresence: Bool {
+        switch effect {
+        case .isPresent, .move, .copy: !isOptional
+        default: false
+        }
+    }
+
+    /// The value that shows that it happened.
+    fileprivate var writtenValue: String? {
+        switch effect {
+        case .write(_, let value?, _), .fill(_, let value), .exchange(_, _, let value?, _),
+            .add(_, let value):
+            value.value
+        default: nil
+        }
+    }
+
+    fileprivate var seenValues: [String] {
+        switch effect {
+        case .read(_, let value?), .exchange(_, let value?, _, _): [value.value]
+        case .snapshot(let values): values.values.map(\.value)
+        default: []
+        }
+    }
 
     fileprivate var keys: [Int] {
         switch effect {

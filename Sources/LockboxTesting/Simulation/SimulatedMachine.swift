@@ -3,8 +3,8 @@ import LockboxPlatform
 
 /// A machine that exists in memory only: files, a clock, a kernel, and processes that share them.
 ///
-/// One thread runs at a time. At each call of its ``World`` the machine decides, by random numbers from the seed, which thread goes
-/// on, whether the call fails, and whether a process is killed or stopped, or the power is cut.
+/// One thread runs at a time. At each call of its ``World``, random numbers from the seed decide which thread goes on, and whether the
+/// call fails. They also kill and stop processes, and cut the power.
 package final class SimulatedMachine: @unchecked Sendable {
     // Unchecked: only the thread that runs accesses it.
 
@@ -52,11 +52,7 @@ package final class SimulatedMachine: @unchecked Sendable {
         init(_ process: SimulatedProcess, _ number: Int) { (self.process, self.number) = (process, number) }
     }
 
-    private struct State {
-        var wakesAt = Duration.zero
-    }
-
-    private var threads: [(thread: Thread, state: State)] = []
+    private var threads: [(thread: Thread, wakesAt: Duration)] = []
     private var running: Thread?
     private var lastThread = 0
     private let driver = DispatchSemaphore(value: 0)
@@ -81,7 +77,7 @@ package final class SimulatedMachine: @unchecked Sendable {
             }
             self.end(thread)
         }
-        if result == 0 { threads.append((thread, State())) }
+        if result == 0 { threads.append((thread, .zero)) }
         return result
     }
 
@@ -103,19 +99,19 @@ package final class SimulatedMachine: @unchecked Sendable {
         next.turn.signal()
     }
 
-    /// Returns a thread that can run, after the time until there is one. Nil if there is none at all.
+    /// Returns a thread that can run, after the time until there is one, or nil if there is none at all.
     private func next() -> Thread? {
         if threads.isEmpty { return nil }
         while true {
             let ready = threads.filter { canRun(at: uptime, $0) }
             if !ready.isEmpty { return ready[random.below(ready.count)].thread }
-            uptime = threads.map { max($0.state.wakesAt, $0.thread.process.stoppedUntil) }.min()!
+            uptime = threads.map { max($0.wakesAt, $0.thread.process.stoppedUntil) }.min()!
         }
     }
 
-    private func canRun(at time: Duration, _ entry: (thread: Thread, state: State)) -> Bool {
+    private func canRun(at time: Duration, _ entry: (thread: Thread, wakesAt: Duration)) -> Bool {
         entry.thread.process.isDead
-            || (entry.state.wakesAt <= time && entry.thread.process.stoppedUntil <= time)
+            || (entry.wakesAt <= time && entry.thread.process.stoppedUntil <= time)
     }
 
     /// Lets another thread run, or the same one.
@@ -161,7 +157,7 @@ package final class SimulatedMachine: @unchecked Sendable {
         if process.isDead { return }
         let end = uptime + time
         guard let own = threads.firstIndex(where: { $0.thread === running }) else { return }
-        threads[own].state.wakesAt = end
+        threads[own].wakesAt = end
         giveTurn()
     }
 

@@ -144,7 +144,8 @@ package final class SimulatedProcess: World, @unchecked Sendable {
         status.st_mode = inode.mode
         status.st_uid = 1000
         status.st_gid = 1000
-        status.st_nlink = nlink_t(inode.isFolder ? 2 : inode.names)
+        // Other names are not counted: of what is played, nothing asks.
+        status.st_nlink = 1
         status.st_size = off_t(inode.bytes.count)
         let (seconds, attoseconds) = inode.modified.components
         setTimes(&status, timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000)))

@@ -3,7 +3,6 @@ import LockboxPlatform
 
 /// libsodium's random bytes, which come from the machine in its threads.
 enum SimulatedSodium {
-
     private static let system = randombytes_sysrandom_implementation
     nonisolated(unsafe) private static let implementation: UnsafeMutablePointer<randombytes_implementation> =
         {

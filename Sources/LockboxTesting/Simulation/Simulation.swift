@@ -116,6 +116,7 @@ struct SimulatedLife {
     mutating func playDay() -> String? {
         let recorder = SimulatedRecorder(machine, knowledge, leavingOut: leftOut)
         machine.chances = machine.random.chances()
+        let plan = SimulatedPlan(&machine.random)
         var running: [SimulatedProcess] = []
         for _ in 0...machine.random.below(2) {
             processes += 1
@@ -123,7 +124,7 @@ struct SimulatedLife {
             running.append(process)
             let client = SimulatedClient.Shared(knowledge)
             for thread in 0...machine.random.below(2) {
-                begin(process, "\(processes).\(thread)", client, recorder)
+                begin(process, "\(processes).\(thread)", client, plan, recorder)
             }
         }
         let cuts = machine.counts.cuts
@@ -131,6 +132,7 @@ struct SimulatedLife {
         for process in running { process.die() }
         machine.files.settle()
         calls = recorder.history.calls.map(\.description)
+        machine.trace?(calls.joined(separator: "\n"))
         if let reason = recorder.unexpected { return reason }
         let isDamaged = machine.counts.failures > 0
         switch alone({ try $0.look(isDamaged: isDamaged) }) {
@@ -141,7 +143,8 @@ struct SimulatedLife {
                 from: state,
                 to: end,
                 prefixes: Simulation.keys.map(\.0),
-                isAfterCut: machine.counts.cuts > cuts
+                isAfterCut: machine.counts.cuts > cuts,
+                isDamaged: isDamaged
             )
         }
     }
@@ -167,6 +170,7 @@ struct SimulatedLife {
         _ process: SimulatedProcess,
         _ caller: String,
         _ client: SimulatedClient.Shared,
+        _ plan: SimulatedPlan,
         _ recorder: SimulatedRecorder
     ) {
         let numbers = callCount..<(callCount + 2 + machine.random.below(6))
@@ -174,7 +178,7 @@ struct SimulatedLife {
         let machine = machine
         process.begin {
             for number in numbers where !process.isDead {
-                let operation = machine.random.operation(number)
+                let operation = plan.operation(number, &machine.random)
                 recorder.record(caller, number, operation, process) { try client.get().perform(operation) }
             }
         }
@@ -197,13 +201,30 @@ extension SimulatedRandom {
         }
         return chances
     }
+}
 
-    fileprivate mutating func operation(_ number: Int) -> SimulatedHistory.Operation {
-        let (key, other) = (below(Simulation.keys.count), below(Simulation.keys.count))
-        let (value, replacing, prefix) = ("v\(number)", happens(50_000), Simulation.keys[key].0)
-        switch below(50) {
+/// What the processes of a day are about. Few keys and few kinds of calls make them meet.
+private struct SimulatedPlan: Sendable {
+    private let keys: [Int]
+    /// The calls that most are.
+    private let favorites: Range<Int>
+    /// Whether passcodes are removed that day, or set. Not both: the first passcode makes another owner of the store, which a process
+    /// that knew the one before refuses as long as it lives.
+    private let removesPasscodes: Bool
+
+    init(_ random: inout SimulatedRandom) {
+        keys = Array(Simulation.keys.indices.shuffled(using: &random).prefix(1 + random.below(4)))
+        favorites = [0..<50, 0..<19, 19..<30, 26..<44, 44..<50][random.below(5)]
+        removesPasscodes = random.happens(50_000)
+    }
+
+    func operation(_ number: Int, _ random: inout SimulatedRandom) -> SimulatedHistory.Operation {
+        let (key, other) = (keys[random.below(keys.count)], keys[random.below(keys.count)])
+        let (value, replacing, prefix) = ("v\(number)", random.happens(50_000), Simulation.keys[key].0)
+        let range = random.happens(70_000) ? favorites : 0..<50
+        switch range.lowerBound + random.below(range.count) {
         case 0..<5: return .write(key, value, class: nil)
-        case 5..<9: return .write(key, value, class: ["ak", "ck", "dk"][below(3)])
+        case 5..<9: return .write(key, value, class: ["ak", "ck", "dk"][random.below(3)])
         case 9..<12: return .add(key, value)
         case 12..<15: return .remove(key)
         case 15..<19: return .update(key, value)
@@ -216,9 +237,10 @@ extension SimulatedRandom {
         case 41..<44: return .export(number)
         case 44: return .load
         case 45: return .lock
-        case 46..<48: return .passcode(happens(75_000) ? "quick \(number)" : nil)
-        case 48: return .rotate
-        default: return .reseal
+        case 46..<48:
+            let isRemoval = removesPasscodes && random.happens(50_000)
+            return .passcode(isRemoval ? nil : "quick \(number)", isFirstAllowed: !removesPasscodes)
+        default: return .rotate
         }
     }
 }
@@ -250,7 +272,6 @@ final class SimulatedRecorder: @unchecked Sendable {
     private let machine: SimulatedMachine
     private let leftOut: Set<Int>
     private var time = 0
-
     private let knowledge: SimulatedKnowledge
 
     init(_ machine: SimulatedMachine, _ knowledge: SimulatedKnowledge, leavingOut leftOut: Set<Int>) {
@@ -287,8 +308,10 @@ final class SimulatedRecorder: @unchecked Sendable {
 
     private func isExpected(_ error: any Error) -> Bool {
         switch (error as? LockboxError)?.code {
-        // Another process was stopped, or writes all the time.
-        case .lockTimeout, .conflict: true
+        // Another process writes all the time, or has changed the passcode.
+        case .conflict: true
+        // Another process was stopped.
+        case .lockTimeout: machine.counts.stops > 0
         // A rotation could not read it, because the disk failed.
         case .corrupt: machine.counts.failures > 0
         default: false
