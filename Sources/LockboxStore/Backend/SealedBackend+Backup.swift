@@ -114,9 +114,9 @@ extension SealedBackend {
         guard let keyring = try keyStore.keyring(creating: false) else { throw keyStore.storeIsNotFound }
         let begin = moments(keyring, prefix)
         try file.write(backup.begin(keyring.storeID, world.date))
-        let namespaces = try itemsToExport(keyring, prefix, &report)
-        let total = namespaces.reduce(0) { $0 + $1.count }
         var read = RecordStates()
+        let namespaces = try itemsToExport(keyring, prefix, &read, &report)
+        let total = namespaces.reduce(0) { $0 + $1.count }
         for (number, record) in namespaces.joined().enumerated() {
             if let item = try itemToExport(record, &read, &report) { try file.write(backup.encrypt(item)) }
             progress(StoreProgress(completed: number + 1, total: total))
@@ -161,19 +161,25 @@ extension SealedBackend {
     }
 
     /// Skips a prefix that cannot be listed, unless it is the only one to be exported.
-    private func itemsToExport(_ keyring: Keyring, _ prefix: String?, _ report: inout ExportReport) throws
-        -> [ItemRecords]
-    {
+    private func itemsToExport(
+        _ keyring: Keyring,
+        _ prefix: String?,
+        _ read: inout RecordStates,
+        _ report: inout ExportReport
+    ) throws -> [ItemRecords] {
         let namespaces = try namespacesToExport(keyring, prefix)
         if prefix != nil { return try namespaces.map { try items(in: $0) } }
         return try namespaces.compactMap { namespace in
-            try skippingIfUnusable(namespace, unreadable: { report.findings.append($0.finding) }) {
-                try items(in: namespace)
-            }
+            let listed = try skippingIfUnusable(
+                namespace,
+                unreadable: { report.findings.append($0.finding) }
+            ) { try items(in: namespace) }
+            if listed == nil { read.addUnlisted(namespace) }
+            return listed
         }
     }
 
-    /// The states of the records that an export looks at, those in a prefix that cannot be listed left out.
+    /// The states of the records that an export looks at, and which prefixes cannot be listed.
     private func recordStates(
         _ keyring: Keyring,
         _ prefix: String?,
@@ -181,7 +187,7 @@ extension SealedBackend {
     ) throws -> RecordStates {
         var states = RecordStates()
         for namespace in try namespacesToExport(keyring, prefix) {
-            try skippingIfUnusable(namespace, unreadable: { _ in }) {
+            try skippingIfUnusable(namespace, unreadable: { _ in states.addUnlisted(namespace) }) {
                 try forEachRecord(in: namespace) { states.add($0.name, try revision($0)) }
             }
         }
@@ -223,7 +229,7 @@ extension SealedBackend {
         guard let metadata, !ItemKey.isReserved(prefix: metadata.key.prefix) else { return nil }
         var staysHere = metadata.attributes.accessibility.isThisDeviceOnly
         do {
-            // What stays here may be locked. Under newer keys, what is there now was read.
+            // An item that stays here may be locked. Under newer keys, the item that is there now was read.
             let item = staysHere ? nil : try openItem(record, keyring, at: nil).item
             staysHere = item?.attributes.accessibility.isThisDeviceOnly ?? staysHere
             if staysHere { report.excludedKeys.append(metadata.key) }
@@ -251,6 +257,9 @@ struct RecordStates: Equatable {
         names &+= Self.hash(name)
         sum &+= Self.hash(name + withUnsafeBytes(of: (revision ?? .absent).numbers, Array.init))
     }
+
+    /// A prefix that is listed the first time and not the last may have changed.
+    mutating func addUnlisted(_ namespace: String) { add(RecordName(namespace: namespace, name: ""), nil) }
 
     func hasSameNames(as other: RecordStates) -> Bool { count == other.count && names == other.names }
 

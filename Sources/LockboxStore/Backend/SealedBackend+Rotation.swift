@@ -104,7 +104,7 @@ extension SealedBackend {
         for _ in 0..<Self.maximumRounds {
             let epoch = try keyStore.completeKeyring().epoch
             var unreadable: ItemsByLocation = [:]
-            // What is there now opens until it is resealed. What comes later, under keys that others may have, does not.
+            // The items that are there now open until they are resealed. Later ones, under keys that others may have, do not.
             var old = try closeOlderEpochs(than: epoch, OldItems(), &report.resealedCount, &unreadable)
             if resealing, let left = old, left.count > 0 {
                 unreadable = [:]
@@ -178,7 +178,11 @@ extension SealedBackend {
         try resealBatch(old.own, with: keyring, &resealed, unreadable: &unreadable)
         // A commit that made an item use the new keys may not be durable yet.
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            try skippingIfUnusable(namespace, unreadable: { _ in }) { try storage.synchronize(namespace) }
+            // A folder that could not be listed either keeps the keys of its items.
+            func skip(_ folder: UnreadableItem) throws {
+                if unreadable[folder.location] == nil { throw folder.error }
+            }
+            try skippingIfUnusable(namespace, unreadable: skip) { try storage.synchronize(namespace) }
         }
         let isClosed = try keyStore.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
         return isClosed ? old : nil
@@ -316,7 +320,7 @@ extension LockboxError {
 private struct OldItems {
     /// Whether all others have been resealed.
     var areLeft = false
-    /// Those that open until they are resealed.
+    /// The items that open until they are resealed.
     var manifest = Manifest()
     /// Lockbox's own records.
     var own: [ItemRecord] = []

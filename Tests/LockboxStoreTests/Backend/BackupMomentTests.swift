@@ -5,7 +5,7 @@ import Testing
 @testable import LockboxAge
 @_spi(Extensions) @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
-import LockboxTesting
+@_spi(Extensions) import LockboxTesting
 
 /// The moment that a backup is of: items are moved while it is written, and none is lost.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BackupMomentTests: BackupFixture {
@@ -75,6 +75,32 @@ import LockboxTesting
         #expect(isMoved && report.isComplete)
         // Each once.
         #expect(try values().sorted() == keys.map { "of \($0)" }.sorted())
+    }
+
+    /// A prefix that the item is moved into may be listed first, when it is empty, and cannot be listed again.
+    @Test(arguments: ["k0", "k1"]) func aPrefixThatFailsLaterHidesNoMove(_ name: String) throws {
+        var call = 1
+        while true {
+            let lists = Lists()
+            let backend = SealedBackend(storage: lists, deviceKey: .bytes(Array(repeating: 1, count: 32)))
+            for name in ["k0", "k1"] { try backend.write(item(name), policy: .addOnly) }
+            try backend.write(item("k", "b"), policy: .addOnly)
+            try backend.remove(key("k", "b"))
+            lists.failing.withLock { $0 = call }
+            let passphrase = BackupRecipients.passphrase(.value("passphrase"), workFactor: 10)
+            var isMoved = false
+            let report = try? backend.exportBackup(to: path, for: passphrase) { _ in
+                if isMoved { return }
+                isMoved = true
+                #expect(throws: Never.self) {
+                    try backend.move(key(name), to: key(name, "b"), policy: .addOnly, now: now)
+                }
+            }
+            if let report, report.isComplete { #expect(try values().count == 2, "list \(call)") }
+            if lists.failing.withLock({ $0 }) > 0 { break }
+            call += 1
+        }
+        #expect(call > 3)
     }
 
     @Test func anItemThatIsMovedAllTheWhileIsInEachBackup() throws {
@@ -202,5 +228,35 @@ import LockboxTesting
             }
         }
         #expect(try values().sorted() == ["of added", "of \(keys[keys.count - 1])"])
+    }
+}
+
+/// Fails in one list, the one whose number is `failing` from now on.
+private struct Lists: WrappingStorage {
+    let wrapped = InMemoryStorage()
+    let failing = Protected(0)
+
+    private func list(_ namespace: String) throws {
+        try failing.withLock { failing in
+            failing -= 1
+            if failing != 0 { return }
+            let folder = subject(of: RecordName(namespace: namespace, name: ""))
+            throw LockboxError.unreadable(record: folder, reason: "errno 5")
+        }
+    }
+
+    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
+        try list(namespace)
+        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
+    }
+
+    func forEachPage(
+        of namespace: String,
+        maximum: Int,
+        waitingForCommits: Bool,
+        _ body: ([(name: String, record: Record?)]) throws -> Void
+    ) throws {
+        try list(namespace)
+        try wrapped.forEachPage(of: namespace, maximum: maximum, waitingForCommits: waitingForCommits, body)
     }
 }
