@@ -19,11 +19,16 @@ import LockboxPlatform
     ) throws -> CommitOutcome {
         if let outcome = try confirmRemoval(changes, expecting) { return outcome }
         let namespaces = changes.namespaces(expecting: expecting)
-        let given = try usable(lock, for: namespaces)
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
-        let isEarly = given == nil && changes.count <= TemporaryFiles.filesAtOnce
+        let isEarly = changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? writeFiles(changes) : nil
         defer { temporary?.remove() }
+        let given = held(lock, for: namespaces)
+        if let given, try !areInPlace(given) {
+            // What the caller has looked at under them may have changed.
+            lock = nil
+            return .conflict
+        }
         let locks = try given ?? FolderLocks(folderIDs(of: namespaces).map(acquireLock))
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
@@ -83,18 +88,23 @@ import LockboxPlatform
         FolderLocks([try acquireLock(.init(namespace: namespace))])
     }
 
-    /// Returns the locks that a caller holds, if they keep others out of these namespaces. They do not if the store was
-    /// moved meanwhile, or a lock file removed. They are released then: the thread would wait for itself.
-    func usable(_ lock: (any StorageLock)?, for namespaces: Set<String?>) throws(LockboxError) -> FolderLocks?
-    {
+    /// Returns the locks that a caller holds, if they are those of these namespaces.
+    func held(_ lock: (any StorageLock)?, for namespaces: Set<String?>) -> FolderLocks? {
         guard let locks = lock as? FolderLocks,
             namespaces.allSatisfy({ locks.covers(.init(namespace: $0)) })
         else { return nil }
-        for held in locks.held where try !folders.isInPlace(held.folder, held.id) || !held.lock.isInPlace {
-            locks.release()
-            return nil
-        }
         return locks
+    }
+
+    /// Whether locks that were taken still keep others out. They do not if the store was moved meanwhile, or a lock file removed.
+    /// They are released then: the thread would wait for itself.
+    func areInPlace(_ locks: FolderLocks) throws(LockboxError) -> Bool {
+        for held in locks.held {
+            if try folders.isInPlace(held.folder, held.id), try held.lock.isInPlace { continue }
+            locks.release()
+            return false
+        }
+        return true
     }
 
     /// Always in the same order, to avoid deadlocks.

@@ -278,11 +278,11 @@ import LockboxPlatform
     /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
     /// returns its path. Takes the lock unless the caller holds it.
     public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
+        let given = held(lock, for: [record.namespace])
+        if let given, try !areInPlace(given) { throw LockboxError.conflict(record: location(of: record)) }
         // Released at the end, when it is deallocated, unless it is the caller's.
         let locks =
-            if let given = try usable(lock, for: [record.namespace]) { given } else {
-                FolderLocks([try acquireLock(.init(namespace: record.namespace))])
-            }
+            if let given { given } else { FolderLocks([try acquireLock(.init(namespace: record.namespace))]) }
         let path = try moveAside(record, under: locks)
         try synchronizeFolders(of: locks)
         return path

@@ -25,7 +25,9 @@ final class DirectoryLock: Sendable {
     deinit { release() }
 
     /// Whether it is held, and others wait for it and not for that of a file in its place.
-    var isInPlace: Bool { state.withLock(\.isHeld) && file.isInPlace }
+    var isInPlace: Bool {
+        get throws(LockboxError) { if state.withLock(\.isHeld) { try file.isInPlace } else { false } }
+    }
 
     /// Whether no process has had it before, or only one that was killed.
     var isFirst: Bool { file.isNew }
@@ -143,9 +145,13 @@ final class LockFile: Sendable {
 
     /// Whether the file has not been replaced by another one, which others would lock instead.
     var isInPlace: Bool {
-        var current = stat()
-        let found = calls.stat(Self.name, at: directory.descriptor, &current)
-        return found == 0 && FileIdentity(current) == identity
+        get throws(LockboxError) {
+            var current = stat()
+            let result = calls.stat(Self.name, at: directory.descriptor, &current)
+            if result == -Int(ENOENT) { return false }
+            try check(result, "stat", path)
+            return FileIdentity(current) == identity
+        }
     }
 
     // MARK: The change count
@@ -221,7 +227,7 @@ final class LockQueue: Sendable {
                 var file = try LockFile(directory)
                 try giveWay(file)
                 if try !file.lock() { file = try waitInLine(file, directory, patience: &patience) }
-                if file.isInPlace { return DirectoryLock(file, self) }
+                if try file.isInPlace { return DirectoryLock(file, self) }
             }
         } catch {
             leave()

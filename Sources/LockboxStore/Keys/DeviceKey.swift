@@ -86,8 +86,9 @@ struct StoredDeviceKey: Sendable {
         var expecting: [RecordName: RecordRevision] = [:]
     }
 
-    /// Returns the key of a new store. If it is kept in the store, it is a new one: others may have put the one there that is found.
-    func make(_ lock: inout (any StorageLock)?) throws -> New {
+    /// Returns the key of a new store, or nil if another process makes it. If it is kept in the store, it is a new one: others may
+    /// have put the one there that is found.
+    func make(_ lock: inout (any StorageLock)?) throws -> New? {
         if case .given(let name, let read) = sources.withLock({ $0[0] }) {
             return New(key: try DeviceKeySource.key(name, read))
         }
@@ -95,22 +96,32 @@ struct StoredDeviceKey: Sendable {
         let key = try SecretKey.random()
         if storage.limits.isTransactional { return New(key: key, changes: changes(to: [key])) }
         // Another one may be that of a store whose keybag has yet to be put back.
-        if try revision != .absent { _ = try storage.quarantine(record, lock: lock) }
-        try store([key], &lock)
-        return New(key: key, expecting: [record: try revision])
-    }
-
-    private var revision: RecordRevision {
-        get throws { try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) }
+        if try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) != .absent {
+            _ = try storage.quarantine(record, lock: lock)
+        }
+        let expecting = try store([key], expecting: [.keybag: .absent, record: .absent], &lock)
+        return expecting.map { New(key: key, expecting: $0) }
     }
 
     /// Replaces the store's record by one with these keys, or removes it if there are none.
-    func store(_ keys: [SecretKey], _ lock: inout (any StorageLock)?) throws {
+    ///
+    /// - Returns: Its new revision, or nil if another process has changed it, or one of the expected records.
+    func store(
+        _ keys: [SecretKey],
+        expecting: [RecordName: RecordRevision],
+        _ lock: inout (any StorageLock)?
+    ) throws -> [RecordName: RecordRevision]? {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        let outcome = try storage.commit([change], expecting: [:], lock: &lock)
-        if case .unknown(let error) = outcome { throw error }
+        switch try storage.commit([change], expecting: expecting, lock: &lock) {
+        case .committed: break
+        case .conflict: return nil
+        case .unknown(let error): throw error
+        }
+        let found = try readRecord()
+        let isOurs = (found?.0 ?? []).elementsEqual(keys) { $0.isEqual(to: $1) }
+        return isOurs ? [record: found?.1 ?? .absent] : nil
     }
 
     /// For a commit that changes the record together with the keybag, where the storage can do that.

@@ -265,10 +265,12 @@ extension KeyStore {
         _ change: (OpenedKeybag) throws -> KeybagRewrite?
     ) throws -> Bool {
         try keybagMutex.withLock {
-            var lock = try storage.lock(nil)
+            var lock: (any StorageLock)?
             defer { lock?.release() }
             var conflicts = ConflictLimit()
             while true {
+                // The one before may have been lost.
+                if lock == nil { lock = try storage.lock(nil) }
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try load(slotKeys: slotKeys, check) else { throw keybagIsMissing }
                 let opened = try withUserUnlock(own)
@@ -333,7 +335,7 @@ extension KeyStore {
         isAccepted: Bool,
         _ lock: inout (any StorageLock)?
     ) throws -> SecretKey? {
-        let device = try beginDeviceKey(next.device, opened.keybag, &lock)
+        guard let device = try beginDeviceKey(next.device, opened, &lock) else { return nil }
         let keys = UserUnlock.NextKeys(
             store: next.contents.storeID,
             device: device.key,
@@ -343,7 +345,9 @@ extension KeyStore {
         let records = isNewEpoch ? try userUnlock.records(of: opened.keybag) : []
         userUnlock.announce(records, for: keys)
         let stages = next.stages(after: opened.keybag)
-        guard try write(stages, next, opened.keyring.revision, device, &lock) else { return nil }
+        guard let written = try write(stages, next, opened.keyring.revision, device, &lock) else {
+            return nil
+        }
         if isAccepted {
             try forgetForgedNumbers(opened.keybag)
             // Its owner knows why it is another one.
@@ -351,84 +355,103 @@ extension KeyStore {
             trusted.withLock { $0 = nil }
         }
         trust(stages[stages.count - 1], isOwn: isOwn)
-        try endDeviceKey(device, &lock)
+        try endDeviceKey(device, written, &lock)
         try load(slotKeys: next.slotKeys)
         if isNewEpoch { try userUnlock.republish(records, for: keys) }
         return device.key
     }
 
-    /// Returns false if another process has replaced the keybag meanwhile.
+    /// Returns the keybag's new revision, or nil if another process has replaced it meanwhile.
     private func write(
         _ stages: [KeybagContents],
         _ next: KeybagRewrite,
         _ expected: RecordRevision,
         _ device: NextDeviceKey,
         _ lock: inout (any StorageLock)?
-    ) throws -> Bool {
+    ) throws -> RecordRevision? {
         let record = Self.keybagRecord
-        var expected = expected
+        var (expected, device) = (expected, device)
         for (stage, contents) in stages.enumerated() {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes = [.put(record, bytes)] + (stage == 0 ? self.device.changes(to: device.stored) : [])
             // With locks, no process removes the others meanwhile.
             let others = lock == nil ? next.expected : [:]
-            let all = others.merging([record: expected]) { $1 }
+            let all = others.merging(device.expected) { $1 }.merging([record: expected]) { $1 }
             switch try storage.commit(changes, expecting: all, lock: &lock) {
-            case .committed where stage == stages.count - 1: return true
             case .committed:
+                if storage.limits.isTransactional { device.expected = [:] }
                 // In a storage without locks, another process may have replaced it already.
                 let found = try storage.read([record], maximum: KeybagHeader.maximumRecordLength)[record]
-                guard let found, found.bytes == bytes else { return false }
-                expected = found.revision
-            case .conflict: return false
+                let isOurs = found?.bytes == bytes
+                if !isOurs, stage < stages.count - 1 { return nil }
+                if let found, isOurs { expected = found.revision }
+            case .conflict: return nil
             case .unknown(let error): throw error
             }
         }
-        return true
+        return expected
     }
 
     // MARK: The device key
 
     private struct NextDeviceKey {
-        let key: SecretKey
+        var key: SecretKey
         /// The keys in the store's record afterwards, or nil if it stays as it is.
-        let stored: [SecretKey]?
+        var stored: [SecretKey]?
         /// Where the key is to be read from now on, if not where it was.
-        let source: DeviceKeySource?
+        var source: DeviceKeySource?
+        /// The revision of the store's record, if it matters.
+        var expected: [RecordName: RecordRevision]
     }
 
-    /// Puts the next device key beside the current one, if the store keeps it, and if the storage cannot change it
-    /// together with the keybag.
-    private func beginDeviceKey(_ change: DeviceKeyChange, _ keybag: Keybag, _ lock: inout (any StorageLock)?)
-        throws
-        -> NextDeviceKey
-    {
-        let present = keybag.deviceKey
-        let stored = try device.read().stored
-        let isStored = stored.contains { $0.isEqual(to: present) }
-        func replaced(by key: SecretKey, _ source: DeviceKeySource? = nil) throws -> NextDeviceKey {
-            if !storage.limits.isTransactional { try device.store(isStored ? [key, present] : [key], &lock) }
-            return NextDeviceKey(key: key, stored: [key], source: source)
-        }
+    /// Puts the next device key beside the current one, if the store keeps it, and if the storage cannot change it together with the
+    /// keybag. Returns nil if another process has changed one of them meanwhile.
+    private func beginDeviceKey(
+        _ change: DeviceKeyChange,
+        _ opened: OpenedKeybag,
+        _ lock: inout (any StorageLock)?
+    ) throws -> NextDeviceKey? {
+        let present = opened.keybag.deviceKey
+        let found = try device.read()
+        let isStored = found.stored.contains { $0.isEqual(to: present) }
+        var next = NextDeviceKey(key: present, expected: isStored ? [.deviceKey: found.revision] : [:])
         switch change {
-        case .renew where isStored: return try replaced(by: .random())
+        case .renew where isStored: break
         case .keep, .renew:
             // A change that was interrupted may have left a second key.
-            let kept = isStored && stored.count > 1 ? [present] : nil
-            return NextDeviceKey(key: present, stored: kept, source: nil)
+            if isStored, found.stored.count > 1 { next.stored = [present] }
+            return next
         case .replace(let source):
+            next.source = source
             if let key = try source.given() {
-                return NextDeviceKey(key: key, stored: isStored ? [] : nil, source: source)
+                (next.key, next.stored) = (key, isStored ? [] : nil)
+                return next
             }
             try device.checkIsKept()
-            return try replaced(by: .random(), source)
         }
+        next.key = try .random()
+        next.stored = [next.key]
+        if storage.limits.isTransactional { return next }
+        let expected = next.expected.merging([Self.keybagRecord: opened.keyring.revision]) { $1 }
+        let keys = isStored ? [next.key, present] : [next.key]
+        guard let revision = try device.store(keys, expecting: expected, &lock) else { return nil }
+        next.expected = revision
+        return next
     }
 
-    private func endDeviceKey(_ next: NextDeviceKey, _ lock: inout (any StorageLock)?) throws {
+    /// - Parameter keybag: The revision of the next keybag. If another process has replaced that, it has its own device keys there.
+    private func endDeviceKey(
+        _ next: NextDeviceKey,
+        _ keybag: RecordRevision,
+        _ lock: inout (any StorageLock)?
+    ) throws {
         if let source = next.source { device.use(source) }
-        if storage.limits.isTransactional { return }
-        if let stored = next.stored { try device.store(stored, &lock) }
+        guard let stored = next.stored, !storage.limits.isTransactional else { return }
+        let expected = next.expected.merging([Self.keybagRecord: keybag]) { $1 }
+        // Once more without the lock, which may have been lost.
+        if try device.store(stored, expecting: expected, &lock) == nil, lock == nil {
+            _ = try device.store(stored, expecting: expected, &lock)
+        }
     }
 }
 

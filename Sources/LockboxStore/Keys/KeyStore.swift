@@ -284,15 +284,19 @@ final class KeyStore: Sendable {
             var conflicts = ConflictLimit()
             while true {
                 if let opened = try loadIfMade(check) { return opened }
-                let device = try device.make(&lock)
-                let keybag = try KeybagContents().encoded(deviceKey: device.key)
-                let outcome = try storage.commit(
-                    device.changes + [.put(Self.keybagRecord, keybag)],
-                    expecting: device.expecting.merging([Self.keybagRecord: .absent]) { $1 },
-                    lock: &lock
-                )
-                if case .unknown(let error) = outcome { throw error }
-                if case .conflict = outcome { try conflicts.check(Self.keybagRecord, storage) }
+                // The one before may have been lost.
+                if lock == nil { lock = try storage.lock(nil) }
+                if let device = try device.make(&lock) {
+                    let keybag = try KeybagContents().encoded(deviceKey: device.key)
+                    let outcome = try storage.commit(
+                        device.changes + [.put(Self.keybagRecord, keybag)],
+                        expecting: device.expecting.merging([Self.keybagRecord: .absent]) { $1 },
+                        lock: &lock
+                    )
+                    if case .unknown(let error) = outcome { throw error }
+                    if case .committed = outcome { continue }
+                }
+                try conflicts.check(Self.keybagRecord, storage)
             }
         }
     }

@@ -171,7 +171,8 @@ import LockboxPlatform
     ///   - changes: See ``commit(_:expecting:)``.
     ///   - expecting: See ``commit(_:expecting:)``.
     ///   - lock: The lock of the changed namespace if the caller holds it, from ``lock(_:)`` or from the attempt before, or
-    ///     `nil`. After a conflict it is the lock that this call has taken. The caller releases it.
+    ///     `nil`. After a conflict it is the lock that this call has taken, or `nil` if the caller's had been lost: a lock that no
+    ///     longer keeps others out is a conflict. The caller releases it.
     /// - Returns: Whether the changes were made.
     /// - Throws: Any error of ``commit(_:expecting:)`` and ``lock(_:)``.
     func commit(
@@ -210,7 +211,8 @@ import LockboxPlatform
     ///   - record: The record's name.
     ///   - lock: The lock of the record's namespace if the caller holds it, from ``lock(_:)``, or `nil`. The caller releases it.
     /// - Returns: Where its bytes are now, for example a path.
-    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist; ``LockboxError/notSupported(operation:)`` if
+    /// - Throws: ``LockboxError/missing(record:)`` if the record does not exist; ``LockboxError/conflict(record:)`` if the caller's
+    ///   lock has been lost; ``LockboxError/notSupported(operation:)`` if
     ///   this storage sets nothing aside; another ``LockboxError`` if the record cannot be set aside.
     func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String
 }

@@ -201,6 +201,59 @@ import Testing
         #expect(number > 2)
     }
 
+    /// The keybag is another one than the passcode was checked with, but its owner's.
+    @Test(arguments: [true, false]) func aChangeBesideAnotherOneIsAConflict(isRemoved: Bool) throws {
+        let (one, other) = (try store.backend().setUp(passcode: "old"), store.backend())
+        try other.unlock(.value("old"))
+        let new = PasscodeSource.closure {
+            if isRemoved {
+                try other.removePasscode(.value("old"))
+            } else {
+                try other.changePasscode(from: .value("old"), to: .value("other"), strength: .interactive)
+            }
+            return Array("new".utf8)
+        }
+        expectError(.conflict) {
+            try one.changePasscode(from: .value("old"), to: new, strength: .interactive)
+        }
+        #expect(try store.backend().lockState == (isRemoved ? .unprotected : .beforeFirstUnlock))
+    }
+
+    /// At some call the lock is gone, because its file is removed or cannot be looked at, and another process changes the passcode.
+    @Test(arguments: [false, true]) func aLockThatIsLostLosesNoStore(isRemoved: Bool) throws {
+        for number in 1... {
+            let store = try TestStore()
+            let other = try store.backend().setUp(passcode: "old")
+            let lock = "\(store.directory)/lock"
+            let left = Protected(-1)
+            let calls = SystemCalls { kind in
+                if kind != .stat { return nil }
+                let isNext = left.withLock { left in
+                    left -= 1
+                    return left == 0
+                }
+                guard isNext else { return nil }
+                try? FileManager.default.removeItem(atPath: lock)
+                _ = try? other.changePasscode(
+                    from: .value("old"),
+                    to: .value("other"),
+                    strength: .interactive
+                )
+                return isRemoved ? nil : .failure(EIO)
+            }
+            let backend = store.backend(calls)
+            try backend.unlock(.value("old"))
+            left.withLock { $0 = number }
+            _ = try? backend.changePasscode(from: .value("old"), to: .value("new"), strength: .interactive)
+            let opened = ["old", "new", "other"].filter { (try? store.backend().unlock(.value($0))) != nil }
+            #expect(opened.count == 1, "call \(number)")
+            if left.withLock({ $0 }) > 0 {
+                #expect(number > 10)
+                break
+            }
+        }
+    }
+
     /// How many of the three ways in open everything: no passcode, the old one, the new one.
     private func passcodesThatOpen() throws -> Int {
         var count = 0

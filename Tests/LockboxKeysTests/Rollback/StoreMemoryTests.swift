@@ -48,6 +48,16 @@ import Testing
         #expect(try TestStore.Entry(other.path).mode == S_IFREG | 0o600)
     }
 
+    /// A power cut could leave the keybag before it.
+    @Test func aKeybagThatIsNotDurableIsNotRemembered() throws {
+        _ = try store.backend().setUp(passcode: nil, recovery: code)
+        let calls = SystemCalls { $0 == .fsync ? .failure(EIO) : nil }
+        try unlock(store.backend(calls, memory: other))
+        #expect(other.entries.isEmpty)
+        try unlock(otherProgram())
+        #expect(other.entries.count == 1)
+    }
+
     /// Others could have written it.
     @Test func aFileThatOthersMayWriteIsNotBelieved() throws {
         try unlock(store.backend().setUp(passcode: nil, recovery: code))
