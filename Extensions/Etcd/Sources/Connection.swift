@@ -173,7 +173,7 @@
         /// The advice for the user.
         enum Remedy { case tryElsewhere, authenticate, giveUp }
 
-        /// What the caller can do something about.
+        /// The reasons that a caller can do something about.
         enum Cause {
             /// The answer has more bytes than the request allows. One for less could have fewer.
             case tooLong

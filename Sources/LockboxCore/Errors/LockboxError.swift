@@ -186,7 +186,7 @@ public enum LockboxError: Error {
     /// The backend does not support the operation. Nothing changed.
     case notSupported(operation: String)
 
-    /// What an error is about, with the text that names it: a path, an address, or words.
+    /// The thing that an error is about, with the text that names it: a path, an address, or words.
     #if hasAttribute(nonexhaustive)
         @nonexhaustive
     #endif

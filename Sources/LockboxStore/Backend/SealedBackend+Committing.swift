@@ -90,8 +90,8 @@ extension SealedBackend {
         return part
     }
 
-    /// What an edit changes, and the revisions that it is decided for, also of the records that it leaves alone. An edit that
-    /// changes nothing expects nothing.
+    /// Returns the changes of an edit, and the revisions that it is decided for, also of the records that it leaves alone. An edit
+    /// that changes nothing expects nothing.
     private func decided(_ edit: ItemEdit, with keyring: Keyring) throws
         -> (changes: [RecordChange], expected: [RecordName: RecordRevision])
     {

@@ -140,7 +140,8 @@ extension SealedBackend {
     ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``; ``LockboxError/conflict(record:)`` if another process
+    ///   has changed it meanwhile;
     ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked; ``LockboxError/invalidPasscode(reason:)``;
     ///   ``LockboxError/notEnoughMemory(bytes:)``.
     @discardableResult
@@ -170,8 +171,8 @@ extension SealedBackend {
     ///   - resealing: Whether to reseal all items now. If `false`, `rotateKeys(newDeviceKey:)` does it later.
     ///   - progress: Called after each batch of items.
     /// - Returns: The number of resealed items, and those that could not be resealed.
-    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``;
-    ///   ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
+    /// - Throws: ``LockboxError/passcodeNotSet``; ``LockboxError/wrongPasscode``; ``LockboxError/conflict(record:)`` if another process
+    ///   has changed it meanwhile; ``LockboxError/interactionNotAllowed(_:)`` if the store is locked.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func removePasscode(

@@ -191,7 +191,7 @@ extension SealedBackend {
         var lock: (any StorageLock)?
         defer { lock?.release() }
         _ = try removeListed(in: namespace, besides: &removed, under: &lock)
-        // What was moved meanwhile. With a lock, nothing is moved any more.
+        // Now the items that were moved meanwhile. With a lock, no item is moved any more.
         lock = try storage.lock(namespace)
         var conflicts = ConflictLimit()
         while let found = try removeListed(in: namespace, besides: &removed, under: &lock), lock == nil {

@@ -149,8 +149,8 @@ final class GuardedMemory: @unchecked Sendable {  // the memory is written in in
 /// Notices that this process is a forked child. Where it can, the kernel has wiped the secret keys in it (`MADV_WIPEONFORK`).
 @_spi(Extensions)
 public enum ForkGuard {
-    /// The aligned word that holds ``generation``, written once in a process, under the lock, or nil where the kernel wipes
-    /// nothing.
+    /// The aligned word that holds ``generation``. It is written once in a process, under the lock, and is nil where the kernel
+    /// wipes nothing.
     // Unsafe only because pointers are not Sendable: this one never changes.
     nonisolated(unsafe) private static let page = page_wiped_on_fork()
     private static let last = Protected(0)

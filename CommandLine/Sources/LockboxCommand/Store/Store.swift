@@ -119,7 +119,7 @@ extension ItemKey {
 /// The secret that was given to unlock the store.
 final class GivenSecret {
     var isUsed = false
-    /// What the first look at the store has shown, until the store is unlocked.
+    /// The store as the first look has shown it, until it is unlocked.
     var status: StoreStatus?
     /// The item that is to be opened.
     var purpose: String?
