@@ -66,9 +66,8 @@ private struct WatchedItems: WrappingBackend {
         guard let engine = wrapped as? SealedBackend else {
             return try moveInTwoSteps(key, to: newKey, policy: policy, now: now)
         }
-        try engine.put(key, under: newKey, policy: policy, now: now, willPut: note) {
-            .replace($0, with: nil)
-        }
+        let writer = engine.writer
+        try writer.put(key, under: newKey, policy: policy, now: now, isMove: true, willPut: note)
     }
 
     func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
@@ -76,7 +75,8 @@ private struct WatchedItems: WrappingBackend {
             try note(wrapped.item(for: key, now: now))
             return try wrapped.copy(key, to: newKey, policy: policy, now: now)
         }
-        try engine.put(key, under: newKey, policy: policy, now: now, willPut: note) { .keep($0) }
+        let writer = engine.writer
+        try writer.put(key, under: newKey, policy: policy, now: now, isMove: false, willPut: note)
     }
 
     private func note(_ item: StoredItem?) throws {

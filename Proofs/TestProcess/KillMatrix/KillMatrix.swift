@@ -151,7 +151,7 @@ extension EncryptedFileBackend {
         for namespace in try storage.namespaces() {
             try storage.forEachName(in: namespace, waitingForCommits: false) { name in
                 if let id = RecordID(name: name),
-                    let metadata = try metadata(
+                    let metadata = try reader.metadata(
                         ItemRecord(name: RecordName(namespace: namespace, name: name), id: id),
                         keyring
                     ), ItemKey.isReserved(prefix: metadata.key.prefix)
@@ -168,8 +168,8 @@ extension EncryptedFileBackend {
     func itemSeal(_ key: ItemKey) throws -> (accessibility: Accessibility, epoch: UInt32)? {
         let record = try recordName(of: key)
         return try RecordID(name: record.name).flatMap {
-            try header(of: ItemRecord(name: record, id: $0)).map { found in
-                (found.header.accessibility, found.header.epoch)
+            try reader.header(of: ItemRecord(name: record, id: $0)).map { found in
+                (found.content.accessibility, found.content.epoch)
             }
         }
     }

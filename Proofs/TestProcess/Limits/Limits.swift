@@ -74,7 +74,10 @@ private func fill(_ directory: String, _ prefix: String, _ indices: Range<Int>, 
         )
         let id = keyring.itemID(item.key)
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
-        try create(backend.storage.location(of: record.name), backend.seal(item, into: record, with: keyring))
+        try create(
+            backend.storage.location(of: record.name),
+            backend.writer.seal(item, into: record, with: keyring)
+        )
     }
 }
 

@@ -20,32 +20,31 @@ extension SealedBackend {
             throw LockboxError.invalidKey(reason: "no item of this store has that record")
         }
         var accepted: StoredItem?
-        try changeItems([ItemRecord(name: name, id: id)], with: keyStore.currentKeyring()) {
+        try writer.change([ItemRecord(name: name, id: id)], with: keyStore.currentKeyring()) {
             record,
             keyring in
             let found = try refusedItem(record, keyring)
-            accepted = found.item
-            return found.isRefused
-                ? .replace(found.revision, with: found.item.with(ClassOrigin(.missing)))
-                : .keep(found.revision)
+            let (item, isRefused) = found.content
+            accepted = item
+            return isRefused
+                ? Decision(storing: item.with(ClassOrigin(.missing)), inPlaceOf: found)
+                : Decision(keeping: found)
         }
         guard let accepted else { throw LockboxError.missing(record: storage.subject(of: name)) }
         return (accepted.key, accepted.attributes)
     }
 
-    private func refusedItem(_ record: ItemRecord, _ keyring: Keyring) throws -> (
-        item: StoredItem, revision: RecordRevision, isRefused: Bool
-    ) {
-        let found = try withRecord(record, keyring, atLeast: .max, unlisted: true) { contents, id, keyring in
-            let (revision, hash) = (
-                contents.revision, RecordHash(hashing: UnsafeRawBufferPointer(contents.bytes))
-            )
+    private func refusedItem(_ record: ItemRecord, _ keyring: Keyring) throws
+        -> Looked<(item: StoredItem, isRefused: Bool)>
+    {
+        let found = try reader.look(at: record, keyring, unlisted: true) { contents, id, keyring in
+            let hash = RecordHash(hashing: UnsafeRawBufferPointer(contents.bytes))
             let closing = ItemHeader.beginning(of: contents.bytes).flatMap { keyring.closing(of: $0.epoch) }
             let isListed = try closing.map { try keyStore.lists(id, hash, $0) } ?? true
             let item = try ItemEnvelope.openItem(contents.bytes, id: id, keyring: keyring, now: nil)
-            return (item, revision, !isListed)
+            return (item, isListed)
         }
-        guard let (item, revision, isRefused) = found, let item else {
+        guard let (item, isListed) = found.content, let item else {
             throw LockboxError.missing(record: storage.subject(of: record.name))
         }
         if ItemKey.isReserved(prefix: item.key.prefix) {
@@ -53,9 +52,9 @@ extension SealedBackend {
                 reason: "the record is one of Lockbox's own, which cannot be accepted; remove it"
             )
         }
-        guard namespace(of: item.key.prefix, keyring) == record.name.namespace else {
+        guard reader.namespace(of: item.key.prefix, keyring) == record.name.namespace else {
             throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
-        return (item, revision, isRefused)
+        return Looked(record, found.revision, (item, !isListed))
     }
 }

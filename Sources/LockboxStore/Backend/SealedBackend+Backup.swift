@@ -168,12 +168,12 @@ extension SealedBackend {
         _ report: inout ExportReport
     ) throws -> [ItemRecords] {
         let namespaces = try namespacesToExport(keyring, prefix)
-        if prefix != nil { return try namespaces.map { try items(in: $0) } }
+        if prefix != nil { return try namespaces.map { try reader.items(in: $0) } }
         return try namespaces.compactMap { namespace in
-            let listed = try skippingIfUnusable(
+            let listed = try reader.skippingIfUnusable(
                 namespace,
                 unreadable: { report.findings.append($0.finding) }
-            ) { try items(in: namespace) }
+            ) { try reader.items(in: namespace) }
             if listed == nil { read.addUnlisted(namespace) }
             return listed
         }
@@ -187,8 +187,8 @@ extension SealedBackend {
     ) throws -> RecordStates {
         var states = RecordStates()
         for namespace in try namespacesToExport(keyring, prefix) {
-            try skippingIfUnusable(namespace, unreadable: { _ in states.addUnlisted(namespace) }) {
-                try forEachRecord(in: namespace) { states.add($0.name, try revision($0)) }
+            try reader.skippingIfUnusable(namespace, unreadable: { _ in states.addUnlisted(namespace) }) {
+                try reader.forEachRecord(in: namespace) { states.add($0.name, try revision($0)) }
             }
         }
         return states
@@ -197,9 +197,9 @@ extension SealedBackend {
     /// Returns nil if the record cannot be read.
     private func revision(of record: ItemRecord) throws -> RecordRevision? {
         do {
-            return try withContents(of: record, atLeast: 0) { $0.revision } ?? .absent
+            return try reader.withContents(of: record, atLeast: 0) { $0.revision } ?? .absent
         } catch let error as LockboxError {
-            _ = try unreadableItem(record, error: error)
+            _ = try reader.unreadableItem(record, error: error)
             return nil
         }
     }
@@ -210,11 +210,11 @@ extension SealedBackend {
     {
         let found: Record?
         do {
-            found = try withContents(of: record, atLeast: .max) {
+            found = try reader.withContents(of: record, atLeast: .max) {
                 Record(bytes: Array($0.bytes), revision: $0.revision)
             }
         } catch let error as LockboxError {
-            report.findings.append(try unreadableItem(record, error: error).finding)
+            report.findings.append(try reader.unreadableItem(record, error: error).finding)
             read.add(record.name, nil)
             return nil
         }
@@ -225,19 +225,19 @@ extension SealedBackend {
 
     private func item(_ record: ItemRecord, _ report: inout ExportReport) throws -> StoredItem? {
         let keyring = try keyStore.currentKeyring()
-        let metadata = try readableMetadata(record, keyring) { report.findings.append($0.finding) }
+        let metadata = try reader.readableMetadata(record, keyring) { report.findings.append($0.finding) }
         guard let metadata, !ItemKey.isReserved(prefix: metadata.key.prefix) else { return nil }
         var staysHere = metadata.attributes.accessibility.isThisDeviceOnly
         do {
             // An item that stays here may be locked. Under newer keys, the item that is there now was read.
-            let item = staysHere ? nil : try openItem(record, keyring, at: nil).item
+            let item = staysHere ? nil : try reader.openItem(record, keyring, at: nil).content
             staysHere = item?.attributes.accessibility.isThisDeviceOnly ?? staysHere
             if staysHere { report.excludedKeys.append(metadata.key) }
             guard let item, !staysHere else { return nil }
             report.exportedCount += 1
             return item
         } catch let error as LockboxError {
-            report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
+            report.findings.append(try reader.unreadableItem(record, key: metadata.key, error: error).finding)
             return nil
         }
     }

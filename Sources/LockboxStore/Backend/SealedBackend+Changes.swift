@@ -8,7 +8,7 @@ extension SealedBackend {
         prefix: String,
         _ report: @escaping @Sendable (Result<LockboxChange, any Error>) -> Void
     ) throws -> @Sendable () -> Void {
-        let namespace = namespace(of: prefix, try keyStore.currentKeyring(creating: true))
+        let namespace = reader.namespace(of: prefix, try keyStore.currentKeyring(creating: true))
         let names = KnownNames(self, namespace)
         let cancel = try storage.subscribe(to: namespace) { names.receive($0, report) }
         do { try names.learn() } catch {
@@ -47,9 +47,9 @@ private final class KnownNames: Sendable {
         state.withLock { $0.isComplete = false }
         let keyring = try backend.keyStore.currentKeyring()
         // Many at a time: there may be thousands, on a network.
-        try backend.forEachRecordBesideMoves(in: namespace) { item in
+        try backend.reader.forEachRecordBesideMoves(in: namespace) { item in
             var found = RecordState.absent
-            if let metadata = try backend.readableMetadata(
+            if let metadata = try backend.reader.readableMetadata(
                 item,
                 keyring,
                 unreadable: { _ in found = .unreadable }
@@ -103,7 +103,7 @@ private final class KnownNames: Sendable {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
             let keyring = try backend.keyStore.currentKeyring()
-            return try backend.metadata(record, keyring).map { .key($0.key.key) } ?? .absent
+            return try backend.reader.metadata(record, keyring).map { .key($0.key.key) } ?? .absent
         } catch {
             return .unreadable
         }

@@ -106,9 +106,9 @@ extension SealedBackend {
     /// - Throws: ``LockboxError`` if the item must not be written, or is locked, or if there must not be one.
     private func check(_ item: StoredItem, _ keyring: Keyring?, _ state: inout Import) throws {
         guard let keyring else {
-            return try checkIsAllowed(item.attributes.accessibility, for: item.key, in: nil)
+            return try reader.checkIsAllowed(item.attributes.accessibility, for: item.key, in: nil)
         }
-        let record = itemRecord(of: item.key, keyring)
+        let record = reader.itemRecord(of: item.key, keyring)
         let place = try place(record, keyring, of: item, state)
         switch (place.state, state.policy) {
         case (.other, .fail), (.damaged, .fail): throw LockboxError.duplicateItem(key: item.key.key)
@@ -118,9 +118,11 @@ extension SealedBackend {
         }
         let accessibility = place.item.attributes.accessibility
         if !keyring.isOpen(accessibility) { throw LockboxError.interactionNotAllowed(accessibility) }
-        try checkIsAllowed(accessibility, for: item.key, in: nil)
+        try reader.checkIsAllowed(accessibility, for: item.key, in: nil)
         // The storage's limit is less than the format's: only a trial tells whether it fits.
-        if item.value.data.count > maximumValueSize { _ = try seal(place.item, into: record, with: keyring) }
+        if item.value.data.count > maximumValueSize {
+            _ = try writer.seal(place.item, into: record, with: keyring)
+        }
     }
 
     /// The place of a backup's item in the store.
@@ -145,13 +147,15 @@ extension SealedBackend {
     private func readablePlace(_ record: ItemRecord, _ keyring: Keyring, of new: StoredItem, _ state: Import)
         throws -> Place
     {
-        let old = try existingItem(record, keyring, at: nil)
+        let old = try reader.existingItem(record, keyring, at: nil)
         // If it was set aside, and not written since, its class was found before.
         let aside = state.unreadable[record.name]
-        let header = old.damage.flatMap { _ in classInHeader(ofFile: storage.location(of: record.name)) }
-        let item = try new.raised(to: old.attributes?.accessibility ?? header ?? aside)
-        if old.damage != nil { return Place(state: .damaged, revision: old.revision, item: item) }
-        guard let attributes = old.attributes else {
+        let header = old.content.damage.flatMap { _ in
+            classInHeader(ofFile: storage.location(of: record.name))
+        }
+        let item = try new.raised(to: old.content.attributes?.accessibility ?? header ?? aside)
+        if old.content.damage != nil { return Place(state: .damaged, revision: old.revision, item: item) }
+        guard let attributes = old.content.attributes else {
             return Place(state: .absent, revision: old.revision, item: item)
         }
         let isAbsent = attributes.isExpired(at: state.today)
@@ -161,7 +165,7 @@ extension SealedBackend {
         do {
             // The value too: it can be damaged where the attributes are not. The class is that of the first look, so its revision
             // counts: what was written since must not lose its class.
-            let found = try openItem(record, keyring, at: nil).item
+            let found = try reader.openItem(record, keyring, at: nil).content
             let state = found == item ? InStore.same : found == nil || isAbsent ? .absent : .other
             return Place(state: state, revision: old.revision, item: item)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
@@ -229,7 +233,9 @@ extension SealedBackend {
             if let namespace = record.name.namespace { state.unchanged.insert(namespace) }
         case .kept: state.report.keptKeys.append(item.key)
         case .failed(let error):
-            state.report.findings.append(try unreadableItem(record, key: item.key, error: error).finding)
+            state.report.findings.append(
+                try reader.unreadableItem(record, key: item.key, error: error).finding
+            )
         }
     }
 
@@ -240,7 +246,7 @@ extension SealedBackend {
                 state.report.addedKeys.append(item.key)
                 continue
             }
-            let record = itemRecord(of: item.key, keyring)
+            let record = reader.itemRecord(of: item.key, keyring)
             let found = try place(record, keyring, of: item, state).state
             var imported = try outcome(item, record, in: found, state)
             // It would be set aside.
@@ -251,7 +257,7 @@ extension SealedBackend {
 
     private func importItems(_ items: [StoredItem], _ state: inout Import) throws {
         guard let keyring = try keyStore.keyring(creating: true) else { return }
-        let records = items.map { itemRecord(of: $0.key, keyring) }
+        let records = items.map { reader.itemRecord(of: $0.key, keyring) }
         guard Set(records.map(\.name)).count == items.count else {
             // A commit changes a record once.
             return try items.forEach { try importItems([$0], &state) }
@@ -266,13 +272,14 @@ extension SealedBackend {
                 let place = try place(record, keyring, of: item, begun)
                 let outcome = try outcome(item, record, in: place.state, begun)
                 imported[record.name] = outcome
+                let found = Looked(record, place.revision, ())
                 switch outcome {
-                case .added, .replaced: return .replace(place.revision, with: place.item)
-                case .unchanged, .kept, .failed: return .keep(place.revision)
+                case .added, .replaced: return Decision(storing: place.item, inPlaceOf: found)
+                case .unchanged, .kept, .failed: return Decision(keeping: found)
                 }
             }
         }
-        try commitEdits(edits, with: keyring)
+        try writer.commit(edits, with: keyring)
         for (record, item) in zip(records, items) {
             if let imported = imported[record.name] { try note(imported, of: item, record, &state) }
         }

@@ -56,7 +56,7 @@ extension SealedBackend {
                 continue
             }
             do {
-                let items = try items(in: namespace) { name in
+                let items = try reader.items(in: namespace) { name in
                     let location = storage.location(of: RecordName(namespace: namespace, name: name))
                     report.add(.foreign, location, reason: "it is not an item")
                 }
@@ -82,15 +82,17 @@ extension SealedBackend {
     }
 
     private func openWhole(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
-        guard let metadata = try metadata(record, keyring) else { return }  // removed meanwhile
+        guard let metadata = try reader.metadata(record, keyring) else { return }  // removed meanwhile
         do {
-            _ = try withRecord(record, keyring, atLeast: .max) {
+            _ = try reader.withRecord(record, keyring, atLeast: .max) {
                 try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: nil)
             }
         } catch LockboxError.interactionNotAllowed {
             report.lockedCount += 1
         } catch let error as LockboxError {
-            return report.findings.append(try unreadableItem(record, key: metadata.key, error: error).finding)
+            return report.findings.append(
+                try reader.unreadableItem(record, key: metadata.key, error: error).finding
+            )
         }
         report.intactCount += 1
     }
@@ -168,17 +170,17 @@ extension SealedBackend {
         let (item, keyring) = (ItemRecord(name: record, id: id), try keyStore.currentKeyring())
         var revision: RecordRevision?
         do {
-            guard try metadata(item, keyring, whenRead: { revision = $0.revision }) != nil else {
+            guard try reader.metadata(item, keyring, whenRead: { revision = $0.revision }) != nil else {
                 return .absent
             }
-            let found = try withRecord(item, keyring, atLeast: .max) {
+            let found = try reader.withRecord(item, keyring, atLeast: .max) {
                 revision = $0.revision
                 return try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
             }
             return found == nil ? .absent : .readable
         } catch let error as LockboxError {
             // Rethrows what is not about this record.
-            _ = try unreadableItem(item, error: error)
+            _ = try reader.unreadableItem(item, error: error)
             return revision.map(RepairState.damaged) ?? .unread
         }
     }
@@ -211,31 +213,6 @@ private enum RepairState {
 extension RecordName {
     /// See ``UnreadableItem/record``.
     var path: String { namespace.map { "\($0)/\(name)" } ?? name }
-}
-
-/// One namespace that cannot be used must not block the others.
-extension SealedBackend {
-    /// Runs `body`, which lists a namespace. If it fails because of this namespace, for example because its folder is not
-    /// safe to use, names the namespace and returns nil.
-    ///
-    /// - Throws: Other errors. A lock that is held for too long is no damage either.
-    func skippingIfUnusable<Result>(
-        _ namespace: String,
-        unreadable: (UnreadableItem) throws -> Void,
-        _ body: () throws -> Result
-    ) throws -> Result? {
-        do { return try body() } catch let error as LockboxError where error.code != .lockTimeout {
-            guard let location = error.subject?.description, isIn(namespace, location) else { throw error }
-            // No item has such a record, so a repair refuses it.
-            try unreadable(UnreadableItem(key: nil, record: namespace, location: location, error: error))
-            return nil
-        }
-    }
-
-    /// Whether this is the namespace's folder, or something in it.
-    private func isIn(_ namespace: String, _ location: String) -> Bool {
-        "\(location)/".hasPrefix(storage.location(of: RecordName(namespace: namespace, name: "")))
-    }
 }
 
 extension LockboxError {

@@ -182,7 +182,7 @@ extension SealedBackend {
             func skip(_ folder: UnreadableItem) throws {
                 if unreadable[folder.location] == nil { throw folder.error }
             }
-            try skippingIfUnusable(namespace, unreadable: skip) { try storage.synchronize(namespace) }
+            try reader.skippingIfUnusable(namespace, unreadable: skip) { try storage.synchronize(namespace) }
         }
         let isClosed = try keyStore.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
         return isClosed ? old : nil
@@ -196,14 +196,14 @@ extension SealedBackend {
         _ unreadable: inout ItemsByLocation
     ) throws {
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            let isListed: Void? = try skippingIfUnusable(
+            let isListed: Void? = try reader.skippingIfUnusable(
                 namespace,
                 unreadable: { folder in
                     if folder.error.isOfTheMoment { throw folder.error }
                     unreadable[folder.location] = folder
                 }
             ) {
-                try forEachRecord(in: namespace, waitingForCommits: true) { record in
+                try reader.forEachRecord(in: namespace, waitingForCommits: true) { record in
                     let error = try add(record, to: &old, keyring)
                     guard let left = error.map({ unresealed(record, $0) }) else { return }
                     unreadable[left.location] = unreadable[left.location] ?? left
@@ -221,7 +221,7 @@ extension SealedBackend {
     {
         let subject = storage.subject(of: record.name)
         do {
-            guard try header(of: record)?.header.epoch != keyring.epoch,
+            guard try reader.header(of: record)?.content.epoch != keyring.epoch,
                 let item = try oldItem(record, keyring)
             else { return nil }
             let closing = keyring.closing(of: item.epoch)
@@ -252,12 +252,15 @@ extension SealedBackend {
     private func oldItem(_ record: ItemRecord, _ keyring: Keyring) throws -> (
         epoch: UInt32, hash: RecordHash, prefix: String
     )? {
-        let found = try withRecord(record, keyring, atLeast: .max, unlisted: true) { contents, id, keyring in
+        let found = try reader.withRecord(record, keyring, atLeast: .max, unlisted: true) {
+            contents,
+            id,
+            keyring in
             // The hash is of the bytes before they are opened in place.
             let hash = RecordHash(hashing: UnsafeRawBufferPointer(contents.bytes))
             let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch ?? 0
             let key = try ItemEnvelope.openMetadata(contents.bytes, id: id, keyring: keyring).key
-            guard namespace(of: key.prefix, keyring) == record.name.namespace else {
+            guard reader.namespace(of: key.prefix, keyring) == record.name.namespace else {
                 throw RecordError.notAuthentic
             }
             return (epoch: epoch, hash: hash, prefix: key.prefix)
@@ -278,12 +281,12 @@ extension SealedBackend {
         unreadable: inout ItemsByLocation
     ) throws {
         do {
-            resealed += try resealTogether(items, with: keyring)
+            resealed += try writer.reseal(items, with: keyring)
         } catch let error as LockboxError {
             // The items may be sealed with the new keys, and be so no longer after a power cut: that would not show any more.
             if [.outcomeUnknown, .notReachable, .accessDenied].contains(error.code) { throw error }
             for item in items {
-                do { resealed += try resealTogether([item], with: keyring) } catch let error as LockboxError {
+                do { resealed += try writer.reseal([item], with: keyring) } catch let error as LockboxError {
                     let found = unresealed(item, error)
                     // Each of the others would be waited for as long, and a keybag that is refused is not the item's fault.
                     if error.code == .outcomeUnknown || error.isOfKeybag || error.isOfWholeStore {
@@ -301,8 +304,8 @@ extension SealedBackend {
         -> [ItemRecords]
     {
         try storage.namespaces().filter(keyring.owns).compactMap { namespace in
-            try skippingIfUnusable(namespace, unreadable: unreadable) {
-                try items(in: namespace, waitingForCommits: true)
+            try reader.skippingIfUnusable(namespace, unreadable: unreadable) {
+                try reader.items(in: namespace, waitingForCommits: true)
             }
         }
     }

@@ -186,10 +186,10 @@ extension SealedBackend {
         do { hasNewDeviceKey = try keyStore.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
             .passcodeNotSet
         {
-            try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
+            try remover.removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
             throw LockboxError.passcodeNotSet
         }
-        try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
+        try remover.removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 }
@@ -302,7 +302,7 @@ extension SealedBackend {
         else { throw LockboxError.slotNotFound(slot: id) }
         try makeRoomForKeys()
         let removed = try keyStore.removeSlot(named: id)
-        if removed.kind == .passcode { try removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }
+        if removed.kind == .passcode { try remover.removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }
         return resealAfterChange(removed.hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 

@@ -18,7 +18,9 @@ public final class SealedBackend: LockboxBackend {
     }
 
     let keyStore: KeyStore
-    private let namespaces = Protected<(key: SecretKey?, names: [String: String])>((nil, [:]))
+    let reader: ItemReader
+    let writer: ItemWriter
+    let remover: ItemRemover
 
     /// Creates a backend. Reads and writes nothing.
     ///
@@ -46,14 +48,19 @@ public final class SealedBackend: LockboxBackend {
         self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements))
     }
 
-    init(_ keyStore: KeyStore) { self.keyStore = keyStore }
+    init(_ keyStore: KeyStore) {
+        self.keyStore = keyStore
+        reader = ItemReader(keyStore)
+        writer = ItemWriter(reader: reader)
+        remover = ItemRemover(reader: reader)
+    }
 
     // MARK: Reading
 
     /// Returns the value of an item, or `nil` if it is absent.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func value(for key: ItemKey, now: Date?) throws -> ArchivedValue? {
-        try openRecord(of: key, now: now) {
+        try reader.openRecord(of: key, now: now) {
             try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: now)
         }
     }
@@ -61,7 +68,7 @@ public final class SealedBackend: LockboxBackend {
     /// Returns an item with its attributes, or `nil` if it is absent.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
-        try openRecord(of: key, now: now) {
+        try reader.openRecord(of: key, now: now) {
             try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: now)
         }
     }
@@ -69,12 +76,7 @@ public final class SealedBackend: LockboxBackend {
     /// Returns the attributes of an item, locked or not, or `nil` if it is absent.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
-        guard var keyring = try keyStore.keyring(creating: false) else { return nil }
-        var record = itemRecord(of: key, keyring)
-        let didReadKeybag = try readBesideKeybag(&record, &keyring)
-        let metadata = try metadata(record, keyring)
-        if metadata == nil, !didReadKeybag { try keyStore.checkIsThere() }
-        return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
+        try reader.attributes(for: key, now: now)
     }
 
     /// Returns the attributes of every item with a prefix.
@@ -94,20 +96,7 @@ public final class SealedBackend: LockboxBackend {
         unreadable: (UnreadableItem) throws -> Void,
         _ body: (ItemKey, ItemAttributes) throws -> Void
     ) throws {
-        guard let keyring = try keyStore.keyring(creating: false) else { return }
-        var isEmpty = true
-        try forEachRecordBesideMoves(in: namespace(of: prefix, keyring)) { item in
-            isEmpty = false
-            var isUnreadable = false
-            let metadata = try readableMetadata(item, keyring, in: prefix) {
-                isUnreadable = true
-                try unreadable($0)
-            }
-            guard let metadata else { return isUnreadable }
-            if !metadata.attributes.isExpired(at: now) { try body(metadata.key, metadata.attributes) }
-            return true
-        }
-        if isEmpty { try keyStore.checkIsThere() }
+        try reader.forEachItem(prefix: prefix, now: now, unreadable: unreadable, body)
     }
 
     /// Returns every prefix that has items.
@@ -117,268 +106,85 @@ public final class SealedBackend: LockboxBackend {
     /// Returns every prefix that has readable items.
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func prefixes(unreadable: (UnreadableItem) throws -> Void) throws -> Set<String> {
-        guard let keyring = try keyStore.keyring(creating: false) else { return [] }
-        var prefixes: Set<String> = []
-        for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
-            guard let prefix = try prefix(of: namespace, keyring, unreadable: unreadable) else { continue }
-            if !ItemKey.isReserved(prefix: prefix) { prefixes.insert(prefix) }
-        }
-        if prefixes.isEmpty { try keyStore.checkIsThere() }
-        return prefixes
-    }
-
-    /// Returns nil, after it has named them, if none of the namespace's items can be read.
-    private func prefix(
-        of namespace: String,
-        _ keyring: Keyring,
-        unreadable: (UnreadableItem) throws -> Void
-    ) throws -> String? {
-        var passed: [UnreadableItem] = []
-        do {
-            try skippingIfUnusable(namespace, unreadable: unreadable) {
-                try forEachRecordBesideMoves(in: namespace) { item in
-                    let count = passed.count
-                    let metadata = try readableMetadata(item, keyring) { passed.append($0) }
-                    if let metadata { throw FoundPrefix(prefix: metadata.key.prefix) }
-                    return passed.count > count
-                }
-            }
-        } catch let found as FoundPrefix { return found.prefix }
-        try passed.forEach(unreadable)
-        return nil
-    }
-
-    // MARK: One record
-
-    /// Opens the record of an item. Returns nil for a locked item that has expired, and so counts as absent.
-    private func openRecord<Result>(
-        of key: ItemKey,
-        now: Date?,
-        _ open: (RecordContents, RecordID, Keyring) throws -> Result?
-    ) throws -> Result? {
-        do {
-            guard var keyring = try keyStore.keyring(creating: false) else { return nil }
-            var record = itemRecord(of: key, keyring)
-            let didReadKeybag = try readBesideKeybag(&record, &keyring)
-            let found = try withRecord(record, keyring, atLeast: .max) { contents, id, keyring in
-                if let accessibility = ItemHeader.beginning(of: contents.bytes)?.accessibility {
-                    try checkIsAllowed(accessibility, for: key, in: record)
-                }
-                return try open(contents, id, keyring)
-            }
-            // An absent record means an absent item, unless the whole store is gone.
-            if found == nil, !didReadKeybag { try keyStore.checkIsThere() }
-            return found ?? nil
-        } catch let error as LockboxError where error.code == .interactionNotAllowed {
-            if now != nil, try attributes(for: key, now: now) == nil { return nil }
-            throw error
-        }
-    }
-
-    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
-    /// not authentic with keys that may be outdated, or is of a closed epoch and not listed, tries again with the current keybag.
-    /// Returns nil if there is no such record.
-    ///
-    /// - Parameter unlisted: Whether it may be of a closed epoch and not listed.
-    func withRecord<Result>(
-        _ record: ItemRecord,
-        _ keyring: Keyring,
-        atLeast minimum: Int,
-        unlisted: Bool = false,
-        _ open: (RecordContents, RecordID, Keyring) throws -> Result
-    ) throws -> Result? {
-        do {
-            var isCut = false
-            let found = try withContents(of: record, atLeast: minimum) { contents -> Result? in
-                let epoch = ItemHeader.beginning(of: contents.bytes)?.epoch
-                if let epoch, epoch < keyring.epoch, !unlisted {
-                    isCut = minimum < .max
-                    if isCut { return nil }
-                    if !record.isDecided { try keyStore.checkIsCurrent(keyring) }
-                    try keyStore.checkIsListed(contents, record.id, epoch, keyring)
-                }
-                return try open(contents, record.id, keyring)
-            }
-            return isCut ? try withRecord(record, keyring, atLeast: .max, open) : found ?? nil
-        } catch let error as RecordError where error.isOfKeyring || error == .notAuthentic {
-            let current = try keyStore.currentKeyring()
-            let isCurrent =
-                error.isOfKeyring
-                ? current === keyring && record.contents == nil : !current.succeeds(keyring)
-            if isCurrent { throw error.lockboxError(storage.subject(of: record.name)) }
-            // A record that was read earlier may be sealed with keys that are gone by now.
-            return try withRecord(
-                ItemRecord(name: record.name, id: record.id, isDecided: record.isDecided),
-                current,
-                atLeast: minimum,
-                unlisted: unlisted,
-                open
-            )
-        } catch let error as RecordError {
-            throw error.lockboxError(storage.subject(of: record.name))
-        }
-    }
-
-    /// - Parameter record: If nil, the error names the key.
-    /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
-    func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord?) throws {
-        guard let minimum = keyStore.requirements.minimumAccessibility,
-            !ItemKey.isReserved(prefix: key.prefix), accessibility.protection < minimum.protection
-        else { return }
-        throw LockboxError.requirementNotMet(
-            record: record.map { storage.subject(of: $0.name) } ?? .other(key.location),
-            reason: "its class is \(accessibility); this program requires at least \(minimum)"
-        )
-    }
-
-    /// Lockbox's own records are exempt: they have such a class only to stay out of backups.
-    private func checkStaysHere(_ item: StoredItem) throws {
-        let accessibility = item.attributes.accessibility
-        if storage.isOnThisDevice || !accessibility.isThisDeviceOnly
-            || ItemKey.isReserved(prefix: item.key.prefix)
-        {
-            return
-        }
-        throw LockboxError.notSupported(
-            operation: "keeping an item of the class \(accessibility) in a storage that other devices share"
-        )
-    }
-
-    /// - Throws: ``LockboxError/valueTooLarge(size:limit:)`` if the storage cannot hold the record.
-    func seal(_ item: StoredItem, into record: ItemRecord, with keyring: Keyring) throws -> [UInt8] {
-        try checkIsAllowed(item.attributes.accessibility, for: item.key, in: record)
-        try checkStaysHere(item)
-        let bytes = try envelope(of: item, id: record.id, keyring: keyring)
-        if bytes.count > storage.limits.maximumRecordLength {
-            throw LockboxError.valueTooLarge(size: item.value.data.count, limit: maximumValueSize)
-        }
-        return bytes
-    }
-
-    private func envelope(of item: StoredItem, id: RecordID, keyring: Keyring) throws(LockboxError) -> [UInt8]
-    {
-        let new = item.attributes.accessibility
-        do { return try ItemEnvelope.seal(item, id: id, keyring: keyring) } catch .locked(let accessibility) {
-            throw .interactionNotAllowed(accessibility)
-        } catch RecordError.unknownKey where new == .whenPasscodeSetThisDeviceOnly {
-            throw .passcodeNotSet
-        } catch {
-            throw error.lockboxError("the key of the class \(new)")
-        }
-    }
-
-    /// Returns nil if there is no such item.
-    ///
-    /// - Parameters:
-    ///   - prefix: The one whose namespace the record is in, if it is known.
-    ///   - whenRead: Receives the record before it is opened.
-    func metadata(
-        _ record: ItemRecord,
-        _ keyring: Keyring,
-        in prefix: String? = nil,
-        whenRead: (RecordContents) -> Void = { _ in }
-    ) throws -> ItemMetadata? {
-        var isCut = false
-        func open(atLeast minimum: Int) throws -> ItemMetadata? {
-            try withRecord(record, keyring, atLeast: minimum) {
-                whenRead($0)
-                isCut = minimum == 0 && !ItemHeader.containsMetadata($0.bytes)
-                return try isCut ? nil : ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
-            } ?? nil
-        }
-        // Most metadata is in the first bytes that are read in any case.
-        var metadata = try open(atLeast: 0)
-        if isCut { metadata = try open(atLeast: ItemEnvelope.maximumMetadataEnd) }
-        // The record is bound to its name, but not to its folder.
-        if let metadata, metadata.key.prefix != prefix,
-            namespace(of: metadata.key.prefix, keyring) != record.name.namespace
-        {
-            throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
-        }
-        if let metadata {
-            try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
-        }
-        return metadata
-    }
-
-    /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
-    func readableMetadata(
-        _ record: ItemRecord,
-        _ keyring: Keyring,
-        in prefix: String? = nil,
-        unreadable: (UnreadableItem) throws -> Void
-    ) throws -> ItemMetadata? {
-        do { return try metadata(record, keyring, in: prefix) } catch let error as LockboxError {
-            try unreadable(unreadableItem(record, error: error))
-            return nil
-        }
-    }
-
-    /// - Throws: `error` itself if it is not about this record, but about the whole store.
-    func unreadableItem(_ record: ItemRecord, key: ItemKey? = nil, error: LockboxError) throws
-        -> UnreadableItem
-    {
-        guard error.isOfOneRecord else { throw error }
-        let location = storage.location(of: record.name)
-        return UnreadableItem(key: key, record: record.name.path, location: location, error: error)
-    }
-
-    /// Returns an item's header and revision, or nil if the header is malformed or the item absent.
-    func header(of record: ItemRecord) throws -> (header: ItemHeader, revision: RecordRevision)? {
-        try withContents(of: record, atLeast: ItemHeader.length) { contents in
-            ItemHeader.beginning(of: contents.bytes).map { ($0, contents.revision) }
-        } ?? nil
+        try reader.prefixes(unreadable: unreadable)
     }
 
     /// Returns how errors refer to the record of an item, or `nil` if there is no store.
     public func location(of key: ItemKey) throws -> String? {
-        try keyStore.keyring(creating: false).map { storage.location(of: itemRecord(of: key, $0).name) }
+        try keyStore.keyring(creating: false).map {
+            storage.location(of: reader.itemRecord(of: key, $0).name)
+        }
     }
 
     /// The size in bytes of the largest value that fits into one record together with the longest attributes.
-    public var maximumValueSize: Int {
-        ItemEnvelope.maximumValueSize(inRecordOf: storage.limits.maximumRecordLength)
-    }
+    public var maximumValueSize: Int { writer.maximumValueSize }
 
     /// Whether the items stay on this device: `false` for a storage that other machines share.
     public var isOnThisDevice: Bool { storage.isOnThisDevice }
 
-    // MARK: One namespace
+    // MARK: Writing
 
-    private static var maximumNamespaces: Int { 1024 }
-
-    func namespace(of prefix: String, _ keyring: Keyring) -> String {
-        namespaces.withLock { known in
-            // The key never changes, but an attacker with the device key can forge a keybag with another one.
-            if known.key !== keyring.names || known.names.count >= Self.maximumNamespaces {
-                known = (keyring.names, [:])
-            }
-            if let namespace = known.names[prefix] { return namespace }
-            let namespace = keyring.namespace(ofPrefix: prefix)
-            known.names[prefix] = namespace
-            return namespace
-        }
+    /// Creates an item, or changes the parts of an existing one that the changes set. A locked item cannot
+    /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func write(_ changes: ItemChanges, to key: ItemKey) throws {
+        try writer.write(changes, to: key)
     }
 
-    func itemRecord(of key: ItemKey, _ keyring: Keyring) -> ItemRecord {
-        let id = keyring.itemID(key)
-        return ItemRecord(
-            name: RecordName(namespace: namespace(of: key.prefix, keyring), name: id.name),
-            id: id
-        )
+    /// Performs many operations. In files, up to 1,000 operations or 4 MiB are synchronized together. If
+    /// one of these is refused, none of them is performed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func apply(_ operations: [ItemOperation]) throws {
+        try writer.apply(operations)
     }
 
-    /// Returns the namespace's items, damaged ones included. Files that are not items are passed to `others`.
-    func items(
-        in namespace: String,
-        waitingForCommits: Bool = false,
-        others: (String) -> Void = { _ in }
-    ) throws -> ItemRecords {
-        var items = ItemRecords(namespace: namespace)
-        try storage.forEachName(in: namespace, waitingForCommits: waitingForCommits) { name in
-            if let id = RecordID(name: name) { items.ids.append(id) } else { others(name) }
-        }
-        return items
+    /// Atomically creates, replaces or removes an item.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try writer.update(key, now: now, change)
+    }
+
+    /// Moves an item to another key, in one commit. If the storage is not transactional, a crash in between leaves the item under
+    /// both keys, and the call can be repeated.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func move(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try writer.put(key, under: newKey, policy: policy, now: now, isMove: true)
+    }
+
+    /// Copies an item to another key, if it is still there and unchanged when the copy is committed.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func copy(_ key: ItemKey, to newKey: ItemKey, policy: WritePolicy, now: Date) throws {
+        try writer.put(key, under: newKey, policy: policy, now: now, isMove: false)
+    }
+
+    /// Makes the items of a prefix that can be read durable.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func synchronize(prefix: String) throws {
+        guard let keyring = try keyStore.keyring(creating: false) else { return }
+        try storage.synchronize(reader.namespace(of: prefix, keyring))
+    }
+
+    // MARK: Removing
+
+    /// Removes an item, readable or not.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func remove(_ key: ItemKey) throws {
+        try remover.remove(key)
+    }
+
+    /// Removes every item with a prefix, also one that another writer moves to another key of the prefix meanwhile.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func removeAll(prefix: String) throws {
+        try remover.removeAll(prefix: prefix)
+    }
+
+    /// Removes the expired items with a prefix, and returns their number.
+    @discardableResult
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public func removeExpired(prefix: String, now: Date, unreadable: (UnreadableItem) throws -> Void) throws
+        -> Int
+    {
+        try remover.removeExpired(prefix: prefix, now: now, unreadable: unreadable)
     }
 }
 
@@ -435,6 +241,3 @@ extension SealedBackend {
     /// read once.
     public static let `default` = SealedBackend(storage: FileStorage.default)
 }
-
-/// Ends a list at the first item that can be read.
-private struct FoundPrefix: Error { let prefix: String }

@@ -4,7 +4,7 @@
 extension SealedBackend {
     /// Returns the name of an item's record, existing or not. Creates the store if there is none.
     func recordName(of key: ItemKey) throws -> RecordName {
-        itemRecord(of: key, try keyStore.currentKeyring(creating: true)).name
+        reader.itemRecord(of: key, try keyStore.currentKeyring(creating: true)).name
     }
 }
 

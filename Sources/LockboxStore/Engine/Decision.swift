@@ -1,0 +1,105 @@
+import LockboxCore
+
+/// What one call does to records: the items that it stores or removes, and the revision of every record that it looked at, also of
+/// those that it leaves alone. It can name no other record, so a commit expects all that it was decided for.
+struct Decision {
+    /// The items to store; those that are nil are removed.
+    private(set) var changes: [(record: ItemRecord, item: StoredItem?)] = []
+    private(set) var expected: [RecordName: RecordRevision] = [:]
+
+    /// Leaves a record as it is.
+    init<Content>(keeping looked: Looked<Content>) { expected[looked.record.name] = looked.revision }
+
+    init<Content>(storing item: StoredItem, inPlaceOf looked: Looked<Content>) {
+        self.init(keeping: looked)
+        changes = [(looked.record, item)]
+    }
+
+    init<Content>(removing looked: Looked<Content>) {
+        self.init(keeping: looked)
+        changes = [(looked.record, nil)]
+    }
+
+    /// Removes a record, whatever is there.
+    init(removingUnseen record: ItemRecord) { changes = [(record, nil)] }
+
+    /// Both decisions, in one commit.
+    func and(_ other: Decision) -> Decision {
+        var both = self
+        both.changes += other.changes
+        both.expected.merge(other.expected) { $1 }
+        return both
+    }
+}
+
+/// A record as it was looked at. Only an ``ItemReader`` makes one.
+struct Looked<Content> {
+    let record: ItemRecord
+    let revision: RecordRevision
+    let content: Content
+
+    init(_ record: ItemRecord, _ revision: RecordRevision, _ content: Content) {
+        (self.record, self.revision, self.content) = (record, revision, content)
+    }
+}
+
+/// The item in a record before a write.
+struct ExistingItem {
+    /// Its attributes, or nil if there is no item, or none that counts.
+    var attributes: ItemAttributes?
+    /// Set if it exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
+    var damage: LockboxError?
+    var isExpired = false
+
+    var exists: Bool { attributes != nil || damage != nil }
+}
+
+extension Looked<ExistingItem> {
+    /// The storage refused the record before its bytes were read, usually because it is too long. Its revision is not known.
+    var isRefusedUnread: Bool { content.damage != nil && revision == .absent }
+}
+
+/// Items' records that are decided about together and changed in one commit, and how.
+struct ItemEdit {
+    var records: [ItemRecord]
+    /// Called again whenever another writer has changed one of the records.
+    let decide: ([ItemRecord], Keyring) throws -> Decision
+
+    init(records: [ItemRecord], decide: @escaping ([ItemRecord], Keyring) throws -> Decision) {
+        self.records = records
+        self.decide = decide
+    }
+
+    init(record: ItemRecord, decide: @escaping (ItemRecord, Keyring) throws -> Decision) {
+        self.init(records: [record]) { try decide($0[0], $1) }
+    }
+}
+
+/// The name of an item's record, and the ID that the name encodes.
+struct ItemRecord: Sendable {
+    let name: RecordName
+    let id: RecordID
+    /// The record, if it was read together with others, or nil if it has to be read.
+    var contents: KnownContents?
+    /// Whether a commit that expects the present keybag follows.
+    var isDecided = false
+}
+
+/// A namespace's items. Compact, because there may be a million.
+struct ItemRecords: RandomAccessCollection {
+    let namespace: String
+    var ids: [RecordID] = []
+
+    var startIndex: Int { 0 }
+    var endIndex: Int { ids.count }
+
+    subscript(index: Int) -> ItemRecord {
+        ItemRecord(name: RecordName(namespace: namespace, name: ids[index].name), id: ids[index])
+    }
+}
+
+/// A record at some instant.
+enum KnownContents: Sendable {
+    case absent
+    case present(Record)
+}
