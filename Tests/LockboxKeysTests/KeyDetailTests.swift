@@ -105,7 +105,7 @@ import Lockbox
     @Test func roomThatOthersTakeDuringARotation() throws {
         try store.lockbox().archiveObject("v", forKey: "k")
         while try store.openedKeybag().epochs.count < Keybag.maximumEpochs - 1 {
-            _ = try store.backend().keyStore.rotateKeys(.keep)
+            _ = try store.backend().keyChanges.rotateKeys(.keep)
         }
         let isTooLate = Protected(false)
         let timesTaken = Protected(0)
@@ -118,7 +118,7 @@ import Lockbox
                 isTooLate.withLock { $0 = epochs != Keybag.maximumEpochs - 1 }
                 let other = copy.backend(lockTimeout: .milliseconds(10))
                 var isTaken = false
-                while (try? other.keyStore.rotateKeys(.keep)) != nil { isTaken = true }
+                while (try? other.keyChanges.rotateKeys(.keep)) != nil { isTaken = true }
                 if isTaken { timesTaken.withLock { $0 += 1 } }
             }
             let backend = copy.backend(taking.calls)
@@ -139,7 +139,7 @@ import Lockbox
         let reads = Protected(0)
 
         func begin(_ call: StorageCall) {
-            if case .read(let records) = call, records.contains(KeyStore.keybagRecord) {
+            if case .read(let records) = call, records.contains(RecordName.keybag) {
                 reads.withLock { $0 += 1 }
             }
         }
@@ -373,6 +373,10 @@ import Lockbox
             try overwrite(path, [])
         }
         try replaceFile()
+        guard case .conflict = try storage.commit([.put(record, [2])], expecting: [:], lock: &lock) else {
+            Issue.record("no conflict")
+            return
+        }
         try store.storage().holdingLock(of: "a") {
             let error = lockboxError {
                 try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
@@ -387,7 +391,8 @@ import Lockbox
         let another = try storage.lock("a")
         defer { another?.release() }
         try replaceFile()
-        _ = try storage.quarantine(record, lock: another)
+        expectError(.conflict) { _ = try storage.quarantine(record, lock: another) }
+        _ = try storage.quarantine(record, lock: nil)
         #expect(try storage.read([record], maximum: 100)[record] == nil)
     }
 }

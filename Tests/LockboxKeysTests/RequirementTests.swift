@@ -214,7 +214,7 @@ import Lockbox
         let own = try store.backend().setUp(items: .everyClass)
         let deviceKey = try #require(try store.deviceKeys().first)
         var contents = try #require(try KeybagContents(after: own.keyStore.current()))
-        let planted = try own.keyStore.makeSlot(
+        let planted = try own.keyStore.slots.make(
             .key(.bytes([UInt8](repeating: 1, count: 32))),
             label: "",
             opensAllClasses: true,

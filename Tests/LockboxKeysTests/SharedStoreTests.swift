@@ -77,7 +77,7 @@ import Lockbox
         let lockbox = try one.lockbox("p")
         try lockbox.archiveObject("v", forKey: "k")
         let others = try other.lockbox("p")
-        let keybag = KeyStore.keybagRecord
+        let keybag = RecordName.keybag
         func record() throws -> Record { try #require(records.read([keybag], maximum: .max)[keybag]) }
         func put(_ record: Record) throws {
             _ = records.commit([.put(keybag, record.bytes)], expecting: [:])

@@ -66,7 +66,7 @@ final class ItemReader: Sendable {
                     isCut = minimum < .max
                     if isCut { return nil }
                     if !record.isDecided { try keys.checkIsCurrent(keyring) }
-                    try keys.checkIsListed(contents, record.id, epoch, keyring)
+                    try keys.manifests.checkIsListed(contents, record.id, epoch, keyring)
                 }
                 return try open(contents, record.id, keyring)
             }
@@ -117,7 +117,7 @@ final class ItemReader: Sendable {
     /// - Returns: Whether it has read both. If false, nothing was changed.
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
         guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
-        let keybag = KeyStore.keybagRecord
+        let keybag = RecordName.keybag
         guard let found = try readIfWhole([keybag, record.name]) else { return false }
         record.contents = found[record.name].map(KnownContents.present) ?? .absent
         let isUnchanged = found[keybag]?.revision == keyring.revision

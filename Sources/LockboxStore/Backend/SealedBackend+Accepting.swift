@@ -40,7 +40,7 @@ extension SealedBackend {
         let found = try reader.look(at: record, keyring, unlisted: true) { contents, id, keyring in
             let hash = RecordHash(hashing: UnsafeRawBufferPointer(contents.bytes))
             let closing = ItemHeader.beginning(of: contents.bytes).flatMap { keyring.closing(of: $0.epoch) }
-            let isListed = try closing.map { try keyStore.lists(id, hash, $0) } ?? true
+            let isListed = try closing.map { try keyStore.manifests.lists(id, hash, $0) } ?? true
             let item = try ItemEnvelope.openItem(contents.bytes, id: id, keyring: keyring, now: nil)
             return (item, isListed)
         }

@@ -76,7 +76,7 @@ extension SealedBackend {
             duration = world.uptime - begin
             if !isOfOneMoment {
                 if attempt < Self.attempts.all { continue }
-                report.findings.append(.changing(storage.location(of: KeyStore.keybagRecord)))
+                report.findings.append(.changing(storage.location(of: .keybag)))
             }
             if report.exportedCount == 0, report.isComplete, !allowsEmpty {
                 throw LockboxError.emptyBackup(path: path)

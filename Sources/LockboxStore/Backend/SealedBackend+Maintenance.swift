@@ -21,10 +21,10 @@ extension SealedBackend {
             return report
         }
         guard let keyring else { throw keyStore.storeIsNotFound }
-        if try keyStore.isInterrupted() {
+        if try keyChanges.isInterrupted() {
             report.add(
                 .interrupted,
-                keyStore.keybagLocation,
+                keyStore.reader.location,
                 reason:
                     "a change of the keys was interrupted, or is under way; rotate the keys to complete it"
             )
@@ -40,7 +40,8 @@ extension SealedBackend {
     }
 
     private func verifyManifest(_ report: inout VerifyReport) throws {
-        guard let first = try keyStore.own().keybag.closing.manifest, try keyStore.manifest(first) == nil
+        guard let first = try keyStore.own().keybag.closing.manifest,
+            try keyStore.manifests.manifest(first) == nil
         else { return }
         let location = storage.location(of: Manifest.name(first))
         let reason = "the list of items that still use former keys is missing or damaged; accept them by name"

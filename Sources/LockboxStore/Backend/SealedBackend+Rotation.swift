@@ -48,11 +48,11 @@ extension SealedBackend {
     private func makeNewKeys(_ change: DeviceKeyChange, rounds: Int = 8) throws -> Bool {
         for _ in 1..<rounds {
             try makeRoomForKeys()
-            do { return try keyStore.rotateKeys(change) } catch let error as LockboxError
+            do { return try keyChanges.rotateKeys(change) } catch let error as LockboxError
                 where error.code == .slotRefused
             {}
         }
-        return try keyStore.rotateKeys(change)
+        return try keyChanges.rotateKeys(change)
     }
 
     /// If many changes have left items for later, reseals them: a keybag has room for a limited number of keys.
@@ -102,14 +102,14 @@ extension SealedBackend {
     {
         var report = RotationReport(hasNewDeviceKey: hasNewDeviceKey)
         for _ in 0..<Self.maximumRounds {
-            let epoch = try keyStore.completeKeyring().epoch
+            let epoch = try keyChanges.completeKeyring().epoch
             var unreadable: ItemsByLocation = [:]
             // The items that are there now open until they are resealed. Later ones, under keys that others may have, do not.
             var old = try closeOlderEpochs(than: epoch, OldItems(), &report.resealedCount, &unreadable)
             if resealing, let left = old, left.count > 0 {
                 unreadable = [:]
                 try resealAll(
-                    keyStore.completeKeyring(),
+                    keyChanges.completeKeyring(),
                     &report.resealedCount,
                     unreadable: &unreadable,
                     progress: progress
@@ -117,9 +117,9 @@ extension SealedBackend {
                 let rest = OldItems(areLeft: true)
                 old = try closeOlderEpochs(than: epoch, rest, &report.resealedCount, &unreadable)
             }
-            guard let old, try keyStore.completeKeyring().epoch == epoch else { continue }
+            guard let old, try keyChanges.completeKeyring().epoch == epoch else { continue }
             // The next rotation removes what stays.
-            try? keyStore.removeOldManifests()
+            try? keyChanges.removeOldManifests()
             report.unreadableItems = unreadable.values.sorted { $0.location < $1.location }
             report.unrevokedCount = resealing ? old.count : 0
             report.postponement = resealing ? nil : .requested
@@ -167,11 +167,11 @@ extension SealedBackend {
         _ resealed: inout Int,
         _ unreadable: inout ItemsByLocation
     ) throws -> OldItems? {
-        let keyring = try keyStore.completeKeyring()
+        let keyring = try keyChanges.completeKeyring()
         guard keyring.epoch == epoch else { return nil }
         // Otherwise the next one would list nothing.
         for first in keyring.closings.compactMap(\.manifest) {
-            _ = try keyStore.manifest(first, strictly: true)
+            _ = try keyStore.manifests.manifest(first, strictly: true)
         }
         var old = none
         try add(allOf: keyring, to: &old, &unreadable)
@@ -184,7 +184,7 @@ extension SealedBackend {
             }
             try reader.skippingIfUnusable(namespace, unreadable: skip) { try storage.synchronize(namespace) }
         }
-        let isClosed = try keyStore.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
+        let isClosed = try keyChanges.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
         return isClosed ? old : nil
     }
 
@@ -231,7 +231,7 @@ extension SealedBackend {
                 return nil
             }
             old.keep([item.epoch])
-            let isListed = try closing.map { try keyStore.lists(record.id, item.hash, $0) } ?? true
+            let isListed = try closing.map { try keyStore.manifests.lists(record.id, item.hash, $0) } ?? true
             guard isListed else { return RecordError.notListed.lockboxError(subject) }
             old.manifest.add(record.id, item.hash)
             return old.areLeft

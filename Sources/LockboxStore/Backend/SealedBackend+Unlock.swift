@@ -46,7 +46,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try keyStore.unlock(.passcode(passcode), scope: scope, timeout: timeout)
+        try unlock(with: .passcode(passcode), scope: scope, timeout: timeout, after: nil)
     }
 
     /// Unlocks the store with a recovery code, a key, or hardware.
@@ -64,7 +64,7 @@ extension SealedBackend {
         throws
         -> UnlockScope
     {
-        try keyStore.unlock(method, scope: scope, timeout: timeout)
+        try unlock(with: method, scope: scope, timeout: timeout, after: nil)
     }
 
     /// The same, of a store that was just looked at: its keybag need not be read again before the method is asked.
@@ -76,7 +76,9 @@ extension SealedBackend {
         timeout: Duration?,
         after status: StoreStatus?
     ) throws -> UnlockScope {
-        try keyStore.unlock(method, scope: scope, timeout: timeout, after: status)
+        let reached = try keyStore.unlock(method, scope: scope, timeout: timeout, after: status)
+        keyChanges.endFirstSlot()
+        return reached
     }
 
     /// Locks the store: wipes the keys of the `whenUnlocked` classes and of `whenPasscodeSetThisDeviceOnly`
@@ -121,7 +123,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keyStore.setPasscode(passcode, strength: strength)
+        let hasNewDeviceKey = try keyChanges.setPasscode(passcode, strength: strength)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -154,7 +156,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keyStore.changePasscode(from: old, to: passcode, strength: strength)
+        let hasNewDeviceKey = try keyChanges.changePasscode(from: old, to: passcode, strength: strength)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -183,7 +185,7 @@ extension SealedBackend {
     ) throws -> RotationReport {
         try makeRoomForKeys()
         let hasNewDeviceKey: Bool
-        do { hasNewDeviceKey = try keyStore.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
+        do { hasNewDeviceKey = try keyChanges.removePasscode(old, otherSlots: otherSlots) } catch LockboxError
             .passcodeNotSet
         {
             try remover.removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly)
@@ -237,7 +239,7 @@ extension SealedBackend {
         let typed = try confirmation.withBytes { try RecoveryCode(typed: $0) }
         if !typed.isSame(as: code) { throw LockboxError.wrongPasscode }
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keyStore.addSlot(
+        let hasNewDeviceKey = try keyChanges.addSlot(
             .recoveryCode(known: code),
             label: label,
             opensAllClasses: true
@@ -275,7 +277,7 @@ extension SealedBackend {
             )
         }
         try makeRoomForKeys()
-        let hasNewDeviceKey = try keyStore.addSlot(method, label: label, opensAllClasses: opensAllClasses)
+        let hasNewDeviceKey = try keyChanges.addSlot(method, label: label, opensAllClasses: opensAllClasses)
         return resealAfterChange(hasNewDeviceKey, resealing: resealing, progress: progress)
     }
 
@@ -301,7 +303,7 @@ extension SealedBackend {
         guard try keyStore.ownIfMade()?.keybag.slots.contains(where: { $0.id.hexadecimal == id }) ?? false
         else { throw LockboxError.slotNotFound(slot: id) }
         try makeRoomForKeys()
-        let removed = try keyStore.removeSlot(named: id)
+        let removed = try keyChanges.removeSlot(named: id)
         if removed.kind == .passcode { try remover.removeUnopenableItems(of: .whenPasscodeSetThisDeviceOnly) }
         return resealAfterChange(removed.hasNewDeviceKey, resealing: resealing, progress: progress)
     }
@@ -326,7 +328,7 @@ extension SealedBackend {
         _ method: (any UnlockMethod)? = nil,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> RotationReport {
-        guard let hasNewDeviceKey = try keyStore.acceptRestored(method) else { return RotationReport() }
+        guard let hasNewDeviceKey = try keyChanges.acceptRestored(method) else { return RotationReport() }
         return resealAfterChange(hasNewDeviceKey, resealing: true, progress: progress)
     }
 }

@@ -14,10 +14,11 @@ public final class SealedBackend: LockboxBackend {
 
     /// The file that would remember the store for this user's programs, if it cannot be written.
     @_spi(Extensions) public var unwritableMemory: String? {
-        keyStore.memory.flatMap { $0.isWritable ? nil : $0.path }
+        keyStore.known.memory.flatMap { $0.isWritable ? nil : $0.path }
     }
 
     let keyStore: KeyStore
+    let keyChanges: KeyChanges
     let reader: ItemReader
     let writer: ItemWriter
     let remover: ItemRemover
@@ -50,6 +51,7 @@ public final class SealedBackend: LockboxBackend {
 
     init(_ keyStore: KeyStore) {
         self.keyStore = keyStore
+        keyChanges = KeyChanges(keys: keyStore)
         reader = ItemReader(keyStore)
         writer = ItemWriter(reader: reader)
         remover = ItemRemover(reader: reader)

@@ -1,27 +1,5 @@
 import LockboxCore
 
-/// The facts that a process knows of a store from the last keybag that it has unlocked. Neither a lock nor a keybag that it cannot open makes
-/// it forget this.
-struct TrustedKeybag: Sendable {
-    /// The owner's public key, or nil if only a slot for services was used.
-    var owner: [UInt8]?
-    /// A hash of the unlock key of ``UnlockLevel/afterFirstUnlock``.
-    let unlockKey: [UInt8]
-    /// Whether this process has opened a keybag itself, and not only with what the kernel had.
-    let isOwn: Bool
-    let firstProtected: UInt32
-    /// See ``closings(of:)``.
-    let closings: [Closing]
-
-    /// In epochs that were closed, only what was listed then opens. About later ones nothing is known.
-    func closings(of keybag: Keybag) -> [Closing] {
-        // The keybag of a known owner has been checked.
-        if owner != nil { return [keybag.closing] }
-        let last = closings.last?.epoch ?? 0
-        return keybag.closing.epoch > last ? closings + [keybag.closing] : closings
-    }
-}
-
 /// The unwrapped keys of a keybag. Immutable but for ``checkedBy``: a changed keybag gets a new instance.
 final class Keyring: Sendable {
     let storeID: StoreID
@@ -64,22 +42,28 @@ final class Keyring: Sendable {
 
     /// Creates a keyring with the given keys of a keybag. The others are locked.
     ///
-    /// - Parameter trusted: The state known of the store, if level 1 of the keybag was not opened: others can forge the rest.
-    init(keybag: Keybag, keys: [Entry], trusted: TrustedKeybag? = nil, revision: RecordRevision = .absent)
-        throws(RecordError)
-    {
+    /// - Parameters:
+    ///   - closings: The closings that are known, if others could have forged the keybag's. By default, its own.
+    ///   - firstProtected: The least number of the first epoch with slots.
+    init(
+        keybag: Keybag,
+        keys: [Entry],
+        closings: [Closing]? = nil,
+        firstProtected: UInt32 = 0,
+        revision: RecordRevision = .absent
+    ) throws(RecordError) {
         guard let names = keys.first(where: { $0.id.role == .names })?.key else {
             throw .malformed("it contains no key for file names")
         }
         self.storeID = keybag.storeID
         self.generation = keybag.generation
         self.epoch = keybag.epoch
-        self.closings = trusted?.closings(of: keybag) ?? [keybag.closing]
+        self.closings = closings ?? [keybag.closing]
         self.revision = revision
         self.storeTag = String(keybag.storeID.name.prefix(8))
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.hasSlots = !keybag.slots.isEmpty
-        self.firstProtected = max(keybag.firstProtected, trusted?.firstProtected ?? 0)
+        self.firstProtected = max(keybag.firstProtected, firstProtected)
         self.names = names
         self.keys = keys
         self.locked = keybag.keyIDs.filter { id in !keys.contains { $0.id == id } }

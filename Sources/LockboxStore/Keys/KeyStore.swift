@@ -1,36 +1,30 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// A store's keys. Decides which of them are open.
 ///
 /// Either nothing has been read yet, or the keybag has been, with the keys that this process has unlocked itself: ``opened``, which
 /// ``keep(_:)`` alone sets. In addition, each access asks the kernel for the keys that the user has unlocked for every process;
-/// ``userRecords`` only caches what the kernel's records open.
+/// ``userUnlock`` only caches what the kernel's records open.
 ///
 /// If another process replaces the keybag, it is read again when an item needs it, when a commit finds another
 /// revision than expected, and when the keys are changed.
 final class KeyStore: Sendable {
     let storage: any RecordStorage
-    let device: StoredDeviceKey
+    let reader: KeybagReader
+    let slots = Slots()
+    let manifests: Manifests
     let userUnlock: UserUnlock
     let requirements: StoreRequirements
-    /// If nil, this program has none.
-    let memory: StoreMemory?
-    let counter: (any GenerationCounter)?
-    private let known = Protected<OpenedKeybag?>(nil)
-    let userRecords = Protected<UserRecords?>(nil)
-    let trusted = Protected<TrustedKeybag?>(nil)
-    /// Manifests that were read, by the hash of the first record.
-    let manifests = Protected<[RecordHash: Manifest]>([:])
-    /// The highest generation and epoch that this process has read or written.
-    let highest = Protected<StoreMemory.Numbers?>(nil)
+    /// No lock takes anything out of it.
+    let known: KnownStore
+    /// The keybag that was read last. A lock takes keys out of it.
+    private let last = Protected<OpenedKeybag?>(nil)
     /// Held while ``opened`` is replaced, so that a read of the keybag cannot undo a `lock()`. Lock order:
     /// after a namespace's lock, before the keybag's lock.
     let keybagMutex = Lock(isRecursive: true)
     /// When a thread last found that the storage is not reachable.
     private let outage = Protected<(error: LockboxError, end: Duration)?>(nil)
-    /// Counts the runs of Argon2id, for tests.
-    let derivations = Protected(0)
 
     init(
         storage: any RecordStorage,
@@ -41,18 +35,18 @@ final class KeyStore: Sendable {
         counter: (any GenerationCounter)? = nil
     ) {
         self.storage = storage
-        self.counter = counter
         self.requirements = requirements
-        device = StoredDeviceKey(storage: storage, source: deviceKey)
+        reader = KeybagReader(storage: storage, device: StoredDeviceKey(storage: storage, source: deviceKey))
+        known = KnownStore(storage, memory: memory, counter: counter)
+        manifests = Manifests(storage)
         userUnlock = UserUnlock(kernel: kernel)
-        self.memory = memory
     }
 
     /// The keybag that was read last, or nil in a forked child, which has to read it again, and to unlock the store itself.
-    var opened: OpenedKeybag? { known.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
+    var opened: OpenedKeybag? { last.withLock { $0.flatMap { $0.isWiped ? nil : $0 } } }
 
     /// Replaces the keybag that was read last, or what is open of it. The caller holds ``keybagMutex``.
-    func keep(_ opened: OpenedKeybag) { known.withLock { $0 = opened } }
+    func keep(_ opened: OpenedKeybag) { last.withLock { $0 = opened } }
 
     // MARK: The keys
 
@@ -94,31 +88,31 @@ final class KeyStore: Sendable {
 
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
-        let revision = try keybagRevision()
-        func known() -> OpenedKeybag? {
-            guard let opened, opened.keyring.revision == revision, isNewest(opened) else { return nil }
+        let revision = try reader.revision()
+        func unchanged() -> OpenedKeybag? {
+            guard let opened, opened.keyring.revision == revision,
+                known.process.withLock({ $0.isNewest(opened.keybag.generation) })
+            else { return nil }
             return opened
         }
-        if let opened = known() { return opened }
+        if let opened = unchanged() { return opened }
         return try oneByOne {
             // Another thread may have read it meanwhile.
-            if let opened = known() { return opened }
+            if let opened = unchanged() { return opened }
             guard let opened = try load() else { throw keybagIsMissing }
             return opened
         }
     }
 
+    /// Throws if the keybag has been replaced: an earlier epoch may have been closed, and what is listed has been resealed.
+    func checkIsCurrent(_ keyring: Keyring) throws {
+        if try reader.revision() != keyring.revision { throw RecordError.notListed }
+    }
+
     /// Returns the keys to write with: others, if another process of the user has changed them since these were read. An attacker
     /// may have put the keybag of these back meanwhile, which is then an error.
     func newest(_ keyring: Keyring) throws -> Keyring {
-        let state = memory?.state
-        let isChecked = state == nil || state == keyring.checkedBy.withLock { $0 }
-        let remembered = isChecked ? nil : memory?.entry(of: keyring.storeID)?.numbers
-        let latest = [highest.withLock { $0 }, remembered].compactMap { $0?.generation }
-        if latest.allSatisfy({ $0 <= keyring.generation }) {
-            keyring.checkedBy.withLock { $0 = state }
-            return keyring
-        }
+        if known.isNewest(keyring) { return keyring }
         guard let opened = try load() else { throw keybagIsMissing }
         return try withUserUnlock(opened).keyring
     }
@@ -138,12 +132,6 @@ final class KeyStore: Sendable {
 
     // MARK: The keybag
 
-    static let keybagRecord = RecordName.keybag
-
-    func keybagRevision() throws -> RecordRevision {
-        try storage.revision(of: Self.keybagRecord, maximum: KeybagHeader.maximumRecordLength)
-    }
-
     /// The checks of a keybag before it is used. One that was not checked for everything is only there to be replaced,
     /// and is not kept in memory.
     enum Check {
@@ -162,28 +150,28 @@ final class KeyStore: Sendable {
         try oneByOne {
             var conflicts = ConflictLimit()
             while true {
-                guard let (keybag, revision) = try readKeybag() else { return nil }
+                guard let (keybag, revision) = try reader.read() else { return nil }
                 let before = opened
                 if let before, before.keybag.storeID != keybag.storeID {
-                    throw LockboxError.storeReplaced(location: keybagLocation)
+                    throw LockboxError.storeReplaced(location: reader.location)
                 }
-                if check != .exceptRollback, let error = try refusal(of: keybag) {
+                if check != .exceptRollback, let error = try known.refusal(of: keybag) {
                     // Unless another process has just replaced it.
-                    if try keybagRevision() != revision {
-                        try conflicts.check(Self.keybagRecord, storage)
+                    if try reader.revision() != revision {
+                        try conflicts.check(.keybag, storage)
                         continue
                     }
                     throw error
                 }
                 try checkRequirements(keybag, check)
-                let opened = try mappingErrors(of: Self.keybagRecord) {
+                let opened = try reader.mappingErrors {
                     try open(keybag, revision, slotKeys, before)
                 }
-                try checkItems(belongTo: opened.keyring)
-                if check != .exceptRollback { learn(from: opened) }
+                try reader.checkItems(belongTo: opened.keyring)
+                if check != .exceptRollback { known.learn(from: opened) }
                 if check == .all {
-                    note(StoreMemory.Numbers(keybag))
-                    if opened.isComplete { remember(keybag) }
+                    known.process.withLock { $0.learn(KeybagNumbers(keybag)) }
+                    if opened.isComplete { known.remember(keybag) }
                     keep(opened)
                 }
                 return opened
@@ -211,7 +199,7 @@ final class KeyStore: Sendable {
             unlockKeys: contents.unlockKeys,
             isComplete: contents.isComplete,
             slotKeys: slotKeys,
-            trusted: contents.isComplete ? nil : trusted.withLock { $0 },
+            known: contents.isComplete ? nil : known.process.withLock(\.unlocked),
             revision: revision
         )
     }
@@ -231,46 +219,6 @@ final class KeyStore: Sendable {
         return try keybag.open(unlockKeys)
     }
 
-    /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
-    /// between.
-    private func readKeybag() throws -> (Keybag, RecordRevision)? {
-        var device: StoredDeviceKey.Candidates
-        do { device = try self.device.read() } catch is LockboxError {
-            // A store that is not there has no device key either. Another process may have made both in between.
-            if try keybagRevision() == .absent { return nil }
-            device = try self.device.read()
-        }
-        while true {
-            do { return try readKeybag(device) } catch RecordError.wrongDeviceKey {
-                let again = try self.device.read()
-                if again.revision == device.revision {
-                    throw device.error ?? LockboxError.deviceKeyMismatch(source: self.device.location)
-                }
-                device = again
-            }
-        }
-    }
-
-    private func readKeybag(_ device: StoredDeviceKey.Candidates) throws -> (Keybag, RecordRevision)? {
-        let length = KeybagHeader.maximumRecordLength
-        do {
-            return try storage.read(Self.keybagRecord, atLeast: length, maximum: length) {
-                let revision = $0.revision  // of the bytes before they are opened in place
-                return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
-            }
-        } catch let error as RecordError where error != .wrongDeviceKey {
-            throw error.lockboxError(keybagSubject)
-        }
-    }
-
-    /// The identity that the keybag states. Not authenticated: it takes no device key.
-    func storeIDInHeader() throws -> StoreID? {
-        let length = KeybagHeader.maximumRecordLength
-        return try storage.read(Self.keybagRecord, atLeast: KeybagHeader.length, maximum: length) {
-            try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
-        }
-    }
-
     /// Creates a new store's keys, unless another process creates them first.
     func create(_ check: Check) throws -> OpenedKeybag {
         try keybagMutex.withLock {
@@ -286,17 +234,17 @@ final class KeyStore: Sendable {
                 if let opened = try loadIfMade(check) { return opened }
                 // The one before may have been lost.
                 if lock == nil { lock = try storage.lock(nil) }
-                if let device = try device.make(&lock) {
+                if let device = try reader.device.make(&lock) {
                     let keybag = try KeybagContents().encoded(deviceKey: device.key)
                     let outcome = try storage.commit(
-                        device.changes + [.put(Self.keybagRecord, keybag)],
-                        expecting: device.expecting.merging([Self.keybagRecord: .absent]) { $1 },
+                        device.changes + [.put(.keybag, keybag)],
+                        expecting: device.expecting.merging([.keybag: .absent]) { $1 },
                         lock: &lock
                     )
                     if case .unknown(let error) = outcome { throw error }
                     if case .committed = outcome { continue }
                 }
-                try conflicts.check(Self.keybagRecord, storage)
+                try conflicts.check(.keybag, storage)
             }
         }
     }
@@ -310,7 +258,7 @@ final class KeyStore: Sendable {
             try storage.findings().first { $0.kind != .leftover }?.location ?? storage.namespaces().first
         guard let strange else { return }
         throw LockboxError.invalidLocation(
-            location: Path.parent(of: keybagLocation),
+            location: Path.parent(of: reader.location),
             reason:
                 "it has no store but \(Path.name(of: strange)), and a store is made only in a new or empty folder; name another one"
         )
@@ -343,7 +291,7 @@ final class KeyStore: Sendable {
     }
 
     func notMet(_ reason: String) -> LockboxError {
-        .requirementNotMet(record: keybagSubject, reason: reason)
+        .requirementNotMet(record: reader.subject, reason: reason)
     }
 
     // MARK: Damaged and replaced stores
@@ -351,8 +299,8 @@ final class KeyStore: Sendable {
     /// Reads the keybag; returns nil if there is no store.
     func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
         if let opened = try load(check) { return opened }
-        guard try hasItems() else {
-            if check != .exceptRollback { try checkNothingWasThere() }
+        guard try reader.hasItems() else {
+            if check != .exceptRollback { try known.checkNothingWasThere() }
             return nil
         }
         // The keybag is written before the first item: another process may have just created both.
@@ -360,103 +308,179 @@ final class KeyStore: Sendable {
         throw keybagIsMissing
     }
 
-    /// A store with items but without a keybag is damaged, not new.
-    private func hasItems() throws -> Bool {
-        try storage.namespaces().contains(where: Keyring.isNamespaceOfAnyStore)
-    }
+    var keybagIsMissing: LockboxError { .missing(record: reader.subject) }
 
-    /// If the keybag and the device key were replaced by another store's, every item would seem to be absent.
-    private func checkItems(belongTo keyring: Keyring) throws {
-        let namespaces = try storage.namespaces().filter(Keyring.isNamespaceOfAnyStore)
-        if !namespaces.isEmpty, !namespaces.contains(where: keyring.owns) {
-            throw LockboxError.authenticationFailed(record: keybagSubject)
-        }
-    }
+    var storeIsNotFound: LockboxError { .storeNotFound(location: Path.parent(of: reader.location)) }
 
-    var keybagLocation: String { storage.location(of: Self.keybagRecord) }
+    // MARK: Locking and unlocking
 
-    var keybagSubject: LockboxError.Subject { .keybag(keybagLocation) }
-
-    var keybagIsMissing: LockboxError { .missing(record: keybagSubject) }
-
-    var storeIsNotFound: LockboxError { .storeNotFound(location: Path.parent(of: keybagLocation)) }
-
-    func mappingErrors<Result>(of record: RecordName, _ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch let error as RecordError {
-            throw error.lockboxError(storage.subject(of: record))
-        }
-    }
-}
-
-/// A keybag that has been read, and its open keys. A class, because every access passes it on.
-final class OpenedKeybag: Sendable {
-    let keybag: Keybag
-    let keyring: Keyring
-    /// The unlock keys that are open: both, one after a lock, or none. A store without slots has both.
-    let unlockKeys: [UnlockLevel: SecretKey]
-    /// Whether level 1 was opened, so that all of it is known to be the owner's.
-    let isComplete: Bool
-    /// Held while this process has unlocked the store itself. They open the keybags that other processes write.
-    let slotKeys: SlotKeys?
-    /// Known facts of the store, if nothing has opened level 1 of this keybag.
-    private let trusted: TrustedKeybag?
-    /// See ``isWiped``.
-    private let generation = ForkGuard.generation
-
-    /// Whether this is a forked child, in which the kernel has wiped the parent's keys.
-    var isWiped: Bool { generation != ForkGuard.generation }
-
-    init(
-        _ keybag: Keybag,
-        _ keys: [Keyring.Entry],
-        unlockKeys: [UnlockLevel: SecretKey],
-        isComplete: Bool,
-        slotKeys: SlotKeys?,
-        trusted: TrustedKeybag? = nil,
-        revision: RecordRevision
-    ) throws(RecordError) {
-        self.keybag = keybag
-        self.unlockKeys = unlockKeys
-        self.isComplete = isComplete
-        self.slotKeys = slotKeys
-        self.trusted = trusted
-        keyring = try Keyring(keybag: keybag, keys: keys, trusted: trusted, revision: revision)
-    }
-
-    /// The classes that are open with these keys.
     var lockState: LockState {
-        if keybag.slots.isEmpty { return .unprotected }
-        if keyring.isOpen(.whenUnlocked) { return .unlocked }
-        return keyring.isOpen(.afterFirstUnlock) ? .locked : .beforeFirstUnlock
+        get throws { try ownIfMade().map { try withUserUnlock($0).lockState } ?? .unprotected }
     }
 
-    /// Returns the same keybag without the keys of some levels.
-    func without(_ levels: [UnlockLevel]) throws(RecordError) -> OpenedKeybag {
-        try OpenedKeybag(
-            keybag,
-            keyring.keys { $0.level.map { !levels.contains($0) } ?? true },
-            unlockKeys: unlockKeys.filter { !levels.contains($0.key) },
-            isComplete: isComplete && !levels.contains(.unlocked),
-            slotKeys: slotKeys?.without(levels),
-            trusted: trusted,
-            revision: keyring.revision
-        )
-    }
-
-    /// Returns the same keybag with the keys that an unlock key opens in addition.
-    func adding(_ level: UnlockLevel, _ key: SecretKey) throws -> OpenedKeybag {
-        let contents = try keybag.open([level: key])
-        let known = keyring.keys { _ in true }.filter { known in
-            !contents.keys.contains { $0.id == known.id }
+    /// Asks the method for its secret once, without holding a lock.
+    ///
+    /// - Parameter status: What was just read of the store. The keybag is read again before the unlock takes effect in any case.
+    func unlock(
+        _ method: any UnlockMethod,
+        scope: UnlockScope,
+        timeout: Duration?,
+        after status: StoreStatus? = nil
+    ) throws -> UnlockScope {
+        var status = status
+        while true {
+            let looked = opened.flatMap { $0.keybag.generation == status?.generation ? $0 : nil }
+            status = nil
+            guard let own = try looked ?? ownIfMade() else { throw method.kind.missing }
+            let keys = try slots.keys(method, of: own.keybag)
+            let reached = try keybagMutex.withLock { () -> UnlockScope? in
+                // Neither does anything if another process has removed the slot meanwhile.
+                if scope == .user, try unlockForUser(keys, timeout) { return .user }
+                return try load(slotKeys: keys)?.slotKeys?.slot == keys.slot ? .process : nil
+            }
+            if let reached { return reached }
         }
-        return try OpenedKeybag(
-            keybag,
-            contents.keys + known,
-            unlockKeys: contents.unlockKeys.merging(unlockKeys) { new, _ in new },
-            isComplete: isComplete || contents.isComplete,
-            slotKeys: nil,
-            trusted: contents.isComplete ? nil : trusted,
-            revision: keyring.revision
+    }
+
+    /// Puts the unlock keys into the kernel only, so that a lock by another process takes effect in this one. Returns
+    /// false if the kernel refuses, or if the slot has been removed meanwhile.
+    ///
+    /// Under the keybag's lock, because a process that rewrites the keybag also replaces the kernel's records.
+    private func unlockForUser(_ keys: SlotKeys, _ timeout: Duration?) throws -> Bool {
+        let lock = try lockIfAllowed()
+        defer { lock?.release() }
+        let own = try own()
+        guard own.keybag.slots.contains(where: { $0.id == keys.slot }) else { return false }
+        let contents = try reader.mappingErrors {
+            try own.keybag.open(own.keybag.unlockKeys(with: keys))
+        }
+        let unlockKeys = contents.unlockKeys
+        if unlockKeys.isEmpty { return false }
+        let isComplete = contents.isComplete
+        known.process.withLock {
+            $0.learn(
+                unlocking: own.keybag,
+                with: unlockKeys,
+                isComplete: isComplete,
+                isOwn: false,
+                isProven: isComplete
+            )
+        }
+        if contents.isComplete { known.remember(own.keybag) }
+        // If it fails half way, nothing is unlocked.
+        do {
+            let deadline = UserUnlock.deadline(after: timeout)
+            guard try userUnlock.publish(own.keybag, unlockKeys, deadline: deadline) else { return false }
+            let kept = try forget([.unlocked]) ?? own
+            if try unlockKeys.keys.allSatisfy({ try withUserUnlock(kept).keyring.isOpen(level: $0) }) {
+                return true
+            }
+            // The kernel took the keys but does not return them, so they are useless.
+            try userUnlock.remove(own.keybag.storeID)
+            return false
+        } catch {
+            _ = try? userUnlock.remove(own.keybag.storeID)
+            throw error
+        }
+    }
+
+    /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
+    func lockIfAllowed() throws -> (any StorageLock)? {
+        do { return try storage.lock(nil) } catch let error as LockboxError where error.code == .readOnly {
+            return nil
+        }
+    }
+
+    /// Wipes the keys that only an unlock brings back, first in this process, then for the user's other
+    /// processes.
+    func lock(includingAfterFirstUnlock: Bool) throws {
+        try keybagMutex.withLock {
+            let levels: [UnlockLevel] =
+                includingAfterFirstUnlock ? [.unlocked, .afterFirstUnlock] : [.unlocked]
+            // A process that has unlocked the store for itself has nothing in the kernel, which may refuse every call.
+            let isOwn = opened?.unlockKeys.isEmpty == false
+            guard let store = try storeToLock(levels) else { return }
+            guard try userUnlock.remove(store, levels, orThrow: !isOwn) else { return }
+            // A process that is rewriting the keybag puts back the records that it found. Remove them again
+            // when it is done.
+            let lock = try lockIfAllowed()
+            defer { lock?.release() }
+            _ = try userUnlock.remove(store, levels)
+        }
+    }
+
+    /// Wipes the keys that this process has. A store that cannot be opened, or is refused, may still be unlocked in the
+    /// kernel.
+    private func storeToLock(_ levels: [UnlockLevel]) throws -> StoreID? {
+        do { return try forget(levels)?.keybag.storeID } catch {
+            guard let store = try? reader.storeIDInHeader() else { throw error }
+            // This process may have keys that it could not wipe, the store may be another one than the program requires, or its
+            // identity may be damaged.
+            let isOther = (error as? LockboxError)?.code == .requirementNotMet
+            if try userUnlock.remove(store, levels), opened == nil, !isOther { return store }
+            throw error
+        }
+    }
+
+    /// Reads nothing if there are keys to wipe, so that no read error can prevent it.
+    private func forget(_ levels: [UnlockLevel]) throws -> OpenedKeybag? {
+        userUnlock.forget()
+        // Another process may have set a passcode meanwhile.
+        if opened?.keybag.slots.isEmpty ?? true { _ = try loadIfMade(.all) }
+        guard let opened = opened, !opened.keybag.slots.isEmpty else {
+            return opened
+        }
+        let kept = try reader.mappingErrors { try opened.without(levels) }
+        keep(kept)
+        return kept
+    }
+
+    /// Returns the keybag with the keys that the user has unlocked for every process, unless all keys are open anyway. Waits for no
+    /// other process.
+    ///
+    /// - Parameter isCurrent: Whether the keybag was just read, or found to be the current one.
+    func withUserUnlock(_ own: OpenedKeybag, isCurrent: Bool = true) throws -> OpenedKeybag {
+        if own.keyring.isComplete { return own }
+        return try reader.mappingErrors {
+            try userUnlock.unlocked(own, isCurrent: isCurrent, current: self.own) { opened in
+                known.process.withLock { knowledge in
+                    guard knowledge.accepts(opened.unlockKeys) else { return false }
+                    knowledge.learn(
+                        unlocking: opened.keybag,
+                        with: opened.unlockKeys,
+                        isComplete: opened.isComplete,
+                        isOwn: false,
+                        isProven: false
+                    )
+                    return true
+                }
+            }
+        }
+    }
+
+    /// Returns nil if there is no store. Reads the keybag once, and waits for no other process.
+    func status() throws -> StoreStatus? {
+        guard let own = try ownIfMade() else { return nil }
+        let opened = try withUserUnlock(own)
+        let (keybag, state) = (opened.keybag, opened.lockState)
+        let scope: UnlockScope? =
+            state != .unlocked ? nil : own.keyring.isOpen(.whenUnlocked) ? .process : .user
+        let record =
+            scope != .user
+            ? nil
+            : try userUnlock.records(of: keybag).first {
+                $0.record.level == .unlocked && $0.record.deadline > 0
+            }
+        return StoreStatus(
+            identity: keybag.owner.identity,
+            generation: keybag.generation,
+            epoch: keybag.epoch,
+            olderEpochs: keybag.epochs.filter { $0 < keybag.epoch }.sorted(),
+            isInterrupted: keybag.isPrepared || keybag.isOpenBefore,
+            slots: keybag.slots.map { UnlockSlot($0, in: keybag) },
+            lockState: state,
+            unlockScope: scope,
+            unlockedUntil: record.map { Date(timeIntervalSince1970: Double($0.record.deadline)) }
         )
     }
 }

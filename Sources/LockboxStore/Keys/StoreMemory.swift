@@ -8,23 +8,11 @@ import LockboxPlatform
 /// found by its ID, which a copy has too, and another store by the folder that it was put in. The file is believed if only this user
 /// can write it, and counts as empty otherwise: an attacker who can write the user's files could remove it.
 final class StoreMemory: Sendable {
-    struct Numbers: Equatable {
-        let generation: UInt64
-        let epoch: UInt32
-
-        /// An attacker with the device key can write the highest numbers there are. No store is changed that often, and nothing
-        /// could follow them, so they are not remembered.
-        var isPlausible: Bool { generation < 1 << 48 && epoch < 1 << 31 }
-
-        /// A restored store that followed higher ones would soon have numbers that are not remembered.
-        var isReachable: Bool { generation < 1 << 47 && epoch < 1 << 30 }
-    }
-
     struct Entry: Equatable {
         let store: StoreID
         /// A store without slots has none: everybody with the device key has its keys.
         let owner: [UInt8]?
-        let numbers: Numbers
+        let numbers: KeybagNumbers
         let folder: String?
     }
 
@@ -96,7 +84,7 @@ final class StoreMemory: Sendable {
     ///
     /// - Parameter isUnlocked: Whether this is where the store is now. A program that only follows it may name the folder in another
     ///   way.
-    func remember(_ store: StoreID, _ owner: [UInt8]?, _ numbers: Numbers, isUnlocked: Bool = true) {
+    func remember(_ store: StoreID, _ owner: [UInt8]?, _ numbers: KeybagNumbers, isUnlocked: Bool = true) {
         let folder = isUnlocked ? folder : entry(of: store)?.folder
         let new = Entry(store: store, owner: owner, numbers: numbers, folder: folder)
         func isKnown(_ entries: [Entry]) -> Bool {
@@ -186,10 +174,6 @@ final class StoreMemory: Sendable {
     }
 }
 
-extension StoreMemory.Numbers {
-    init(_ keybag: Keybag) { self.init(generation: keybag.generation, epoch: keybag.epoch) }
-}
-
 extension StoreMemory.Entry {
     fileprivate var line: String {
         let fields = [
@@ -211,7 +195,7 @@ extension StoreMemory.Entry {
         guard fields[1] == "-" || owner?.count == SigningKey.publicKeyLength else { return nil }
         self.store = store.withUnsafeBytes { $0.loadUnaligned(as: StoreID.self) }
         self.owner = owner.map(Array.init)
-        numbers = StoreMemory.Numbers(generation: generation, epoch: epoch)
+        numbers = KeybagNumbers(generation: generation, epoch: epoch)
         // Otherwise it would hide those that count.
         guard numbers.isPlausible else { return nil }
         folder = fields.count == 5 ? fields[4] : nil

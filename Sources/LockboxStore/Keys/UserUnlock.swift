@@ -6,8 +6,12 @@ import LockboxPlatform
 ///
 /// There are two records: one opens all classes and is removed by a lock; the other keeps the
 /// `afterFirstUnlock` classes open.
-struct UserUnlock: Sendable {
+final class UserUnlock: Sendable {
     let kernel: KernelKeyring
+    /// What the kernel's records open, because the kernel is asked at every access.
+    let records = Protected<UserRecords?>(nil)
+
+    init(kernel: KernelKeyring) { self.kernel = kernel }
 
     /// A record in the kernel. The keys that a given serial opens never change.
     struct Found: Equatable {
@@ -20,13 +24,94 @@ struct UserUnlock: Sendable {
     func find(for keyring: Keyring) -> some Sequence<Found> {
         keyring.unlockNames.lazy
             .filter { $0.kind.level == .unlocked || !keyring.isOpen(.afterFirstUnlock) }
-            .compactMap { kind, name in
+            .compactMap { [kernel] kind, name in
                 kernel.serial(of: name).map { Found(kind: kind, key: $0) }
             }
     }
 
+    /// Returns the keybag with the keys that the user has unlocked for every process, unless all are open anyway. Waits for no other
+    /// process.
+    ///
+    /// - Parameters:
+    ///   - isCurrent: Whether the keybag was just read, or found to be the current one.
+    ///   - current: Reads the current one.
+    ///   - accepts: Whether what a record has opened may be used.
+    func unlocked(
+        _ own: OpenedKeybag,
+        isCurrent: Bool,
+        current: () throws -> OpenedKeybag,
+        accepts: (OpenedKeybag) -> Bool
+    ) throws -> OpenedKeybag {
+        if own.keyring.isComplete { return own }
+        var seen: [UserUnlock.Found] = []
+        while true {
+            var (found, opened): ([UserUnlock.Found], OpenedKeybag?) = ([], nil)
+            for record in find(for: own.keyring) {
+                found.append(record)
+                opened = try open(record, own, isCurrent: isCurrent && seen.isEmpty, current, accepts)
+                if opened != nil { break }
+            }
+            // While another process rewrites the keybag, it replaces the records too, and the best one may have
+            // been missed.
+            if let opened, found.count == 1 || opened.keyring.isComplete { return opened }
+            if found == seen {
+                if opened == nil { forget() }
+                return opened ?? own
+            }
+            seen = found
+        }
+    }
+
+    /// Returns nil if the record opens nothing.
+    private func open(
+        _ record: Found,
+        _ own: OpenedKeybag,
+        isCurrent: Bool,
+        _ current: () throws -> OpenedKeybag,
+        _ accepts: (OpenedKeybag) -> Bool
+    ) throws -> OpenedKeybag? {
+        if let known = known(record, own.keyring) { return known.opened }
+        var (own, found) = (own, isCurrent ? try outcome(of: record, own) : nil)
+        if found?.opened == nil {
+            // A new record may belong to a new keybag.
+            own = try current()
+            found = try outcome(of: record, own)
+        }
+        guard let found else { return nil }
+        guard let opened = found.opened, accepts(opened) else {
+            keep(.init(record: record), own.keyring)
+            return nil
+        }
+        keep(found, own.keyring)
+        return opened
+    }
+
+    /// The keybag that a record is known to open. Wipes the keys of a record whose time is over.
+    private func known(_ record: Found, _ own: Keyring) -> UserRecords.Outcome? {
+        records.withLock { records in
+            guard records?.own === own else { return nil }
+            records?.outcomes.removeAll { Self.isOver($0.deadline) }
+            return records?.outcomes.first { $0.record == record }
+        }
+    }
+
+    private func keep(_ outcome: UserRecords.Outcome, _ own: Keyring) {
+        records.withLock { records in
+            var new = records.flatMap { $0.own === own ? $0 : nil } ?? UserRecords(own: own)
+            // Wipes the keys of the record used before.
+            if outcome.opened != nil { new.outcomes.removeAll { $0.opened != nil } }
+            new.outcomes.append(outcome)
+            records = new
+        }
+    }
+
+    /// Wipes the keys that the kernel's records have opened.
+    func forget() {
+        records.withLock { $0?.outcomes.removeAll { $0.opened != nil } }
+    }
+
     /// Opens a record with the keybag. Returns nil if the kernel did not return the record.
-    func open(_ opened: OpenedKeybag, _ found: Found) throws -> UserRecords.Outcome? {
+    private func outcome(of found: Found, _ opened: OpenedKeybag) throws -> UserRecords.Outcome? {
         let (store, device) = (opened.keybag.storeID, opened.keybag.deviceKey)
         var isRead = false
         guard let record = try record(found, store, device, whenRead: { isRead = true }) else {

@@ -21,7 +21,7 @@ struct KernelCacheTests {
     }
 
     private var remembers: Bool {
-        reader.keyStore.userRecords.withLock { $0?.outcomes.contains { $0.opened != nil } ?? false }
+        reader.keyStore.userUnlock.records.withLock { $0?.outcomes.contains { $0.opened != nil } ?? false }
     }
 
     @Test(arguments: [true, false]) func aLockWipesWhatWasReadFromTheKernel(_ includesAll: Bool) throws {

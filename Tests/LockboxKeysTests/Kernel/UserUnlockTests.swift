@@ -35,7 +35,7 @@ import Testing
             #expect(try backend.lockState == .unlocked)
             #expect(try backend.status()?.unlockScope == .user)
         }
-        #expect(other.keyStore.derivations.withLock { $0 } == 0)
+        #expect(other.keyStore.slots.derivations.withLock { $0 } == 0)
         for accessibility in Accessibility.allCases { #expect(try process(accessibility) == 0) }
 
         try store.backend().lock()

@@ -106,7 +106,7 @@ import Testing
     // MARK: The cost of Argon2id
 
     private func runs(of backend: EncryptedFileBackend) -> Int {
-        backend.keyStore.derivations.withLock { $0 }
+        backend.keyStore.slots.derivations.withLock { $0 }
     }
 
     @Test func argon2RunsOncePerUnlockAndNeverElse() throws {

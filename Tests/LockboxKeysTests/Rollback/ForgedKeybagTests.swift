@@ -175,7 +175,7 @@ import Testing
             #expect(throws: LockboxError.self) { try program.rotateKeys() }
         }
         #expect(
-            program.keyStore.trusted.withLock { $0?.closings.last?.epoch } == 1,
+            program.keyStore.known.process.withLock { $0.unlocked?.closings.last?.epoch } == 1,
             "no forged keybag takes that away"
         )
         store.lockForEverybody()

@@ -57,7 +57,7 @@ import Testing
             let own = SecretUnlock.passcode(.value("mine"), strength: .interactive)
             let keyStore = store.backend(remembers: false).keyStore
             contents.slots = [
-                try keyStore.makeSlot(own, label: "", opensAllClasses: true, contents.storeID).slot
+                try keyStore.slots.make(own, label: "", opensAllClasses: true, contents.storeID).slot
             ]
         }
         if replacement != .ofSameID { contents.epoch = 50; try contents.beginEpoch() }

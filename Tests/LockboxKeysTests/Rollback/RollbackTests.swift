@@ -335,7 +335,7 @@ import Lockbox
             let backend = store.backend(interruption.calls)
             let id = try backend.keyStore.currentKeyring().storeID
             interruption.raise()
-            _ = try? backend.keyStore.rotateKeys(.renew)
+            _ = try? backend.keyChanges.rotateKeys(.renew)
             let known = store.memory.entry(of: id)?.numbers
             #expect(known.map { $0.generation < 1 << 24 } ?? true, "before call \(number)")
             if isForged.withLock({ $0 }) { forged += 1 }

@@ -127,7 +127,7 @@ import Testing
     @Test(arguments: [true, false]) func aRotationDropsNoKeysOfTheNext(_ isCarriedOn: Bool) throws {
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
             if isCarriedOn, (try? other.rotateKeys()) == nil { return }
-            _ = try? other.keyStore.rotateKeys(.renew)
+            _ = try? other.keyChanges.rotateKeys(.renew)
         }
         try atEveryCall(others) { backend, interruption in
             for key in ["1", "2"] { try backend.lockbox().archiveObject("v", forKey: key) }

@@ -362,7 +362,7 @@ import Testing
     @Test func aChangeBeforeItsManifestIsInterrupted() throws {
         let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
         let former = try FormerOwner(store, passcode: "1234")
-        _ = try owner.keyStore.rotateKeys(.renew)
+        _ = try owner.keyChanges.rotateKeys(.renew)
         let other = try open("1234")
         #expect(try other.status()?.isInterrupted == true)
         #expect(try other.verify().findings.map(\.kind) == [.interrupted])

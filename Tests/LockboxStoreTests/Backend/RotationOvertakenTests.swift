@@ -21,7 +21,7 @@ import Testing
         var rounds = 0
         let report = try store.backend().rotateKeys { _ in
             rounds += 1
-            if rounds == 1 { #expect(throws: Never.self) { try others.keyStore.rotateKeys(.renew) } }
+            if rounds == 1 { #expect(throws: Never.self) { try others.keyChanges.rotateKeys(.renew) } }
         }
         #expect(report.isComplete && !report.isPostponed && report.resealedCount == 10)
         #expect(try !store.openedKeybag().isRotating)
@@ -35,7 +35,7 @@ import Testing
         var rounds = 0
         let report = try store.backend().rotateKeys { _ in
             rounds += 1
-            #expect(throws: Never.self) { try others.keyStore.rotateKeys(.renew) }
+            #expect(throws: Never.self) { try others.keyChanges.rotateKeys(.renew) }
         }
         #expect(report.isPostponed && report.unrevokedCount == 0 && !report.isComplete)
         #expect(rounds < 10)

@@ -166,7 +166,7 @@ import Testing
     @Test func aRevisionIsMadeOfBytes() throws {
         let storage = store.storage()
         func revision() throws -> RecordRevision? {
-            try storage.revision(of: KeyStore.keybagRecord, maximum: 1 << 20)
+            try storage.revision(of: RecordName.keybag, maximum: 1 << 20)
         }
         let before = try #require(try revision())
         let bytes = try readBytes(store.keybag)

@@ -21,7 +21,7 @@ struct Forger: Sendable {
         var own = try #require(try KeybagContents(after: before, unlockKeys: unlockKeys))
         let code = SecretUnlock.recoveryCode(.value(RecoveryCode().text))
         let keyStore = store.backend().keyStore
-        own.slots = [try keyStore.makeSlot(code, label: "", opensAllClasses: true, own.storeID).slot]
+        own.slots = [try keyStore.slots.make(code, label: "", opensAllClasses: true, own.storeID).slot]
         (own.keys, own.epoch) = ([], 0)
         try own.beginEpoch()
         self.own = own

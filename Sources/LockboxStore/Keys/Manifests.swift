@@ -1,11 +1,13 @@
 import LockboxCore
+import LockboxPlatform
 
-/// The items of closed epochs that still open. See ``Manifest``.
-extension KeyStore {
-    /// Throws if the keybag has been replaced: an earlier epoch may have been closed, and what is listed has been resealed.
-    func checkIsCurrent(_ keyring: Keyring) throws {
-        if try keybagRevision() != keyring.revision { throw RecordError.notListed }
-    }
+/// The lists of items that former keys still open. See ``Manifest``.
+final class Manifests: Sendable {
+    private let storage: any RecordStorage
+    /// Those that were read, by the hash of the first record.
+    private let known = Protected<[RecordHash: Manifest]>([:])
+
+    init(_ storage: any RecordStorage) { self.storage = storage }
 
     /// Throws unless an item of an earlier epoch opens.
     ///
@@ -28,7 +30,7 @@ extension KeyStore {
     ///   - first: The hash of its first record.
     ///   - strictly: Whether one that cannot be read for now is an error.
     func manifest(_ first: RecordHash, strictly: Bool = false) throws -> Manifest? {
-        if let known = manifests.withLock({ $0[first] }) { return known }
+        if let manifest = known.withLock({ $0[first] }) { return manifest }
         var manifest = Manifest()
         var next: RecordHash? = first
         while let record = next {
@@ -46,7 +48,7 @@ extension KeyStore {
                 return nil
             } catch is RecordError { return nil }
         }
-        manifests.withLock { known in
+        known.withLock { known in
             if known.count >= Self.maximumManifests { known = [:] }
             known[first] = manifest
         }
@@ -82,23 +84,14 @@ extension KeyStore {
         var revisions: [RecordName: RecordRevision] = [:]
     }
 
-    /// Removes the records that the keybag does not name.
-    func removeOldManifests() throws {
-        try keybagMutex.withLock {
-            // No other process writes one meanwhile.
-            let lock = try storage.lock(nil)
-            defer { lock?.release() }
-            try removeManifests(besides: own())
-        }
-    }
-
-    private func removeManifests(besides opened: OpenedKeybag) throws {
+    /// Removes the records that a keybag does not name. The caller holds the keybag's lock: no other process writes one meanwhile.
+    func removeAll(besides opened: OpenedKeybag) throws {
         let needed = try opened.keybag.closing.manifest.map { try manifest($0)?.records ?? [$0] } ?? []
         var names: [String] = []
         try storage.forEachName(in: Manifest.namespace, waitingForCommits: false) { names.append($0) }
         for name in names where !needed.contains(where: { $0.name == name }) {
             let record = RecordName(namespace: Manifest.namespace, name: name)
-            let expected = [Self.keybagRecord: opened.keyring.revision]
+            let expected = [RecordName.keybag: opened.keyring.revision]
             if case .conflict = try storage.commit([.remove(record)], expecting: expected) { return }
         }
     }
