@@ -136,15 +136,17 @@ struct ItemWriter: Sendable {
                     next = (part.count, .max)
                     keyring = try keys.currentKeyring()
                 }
-            } catch let error as LockboxError
-                where [.interactionNotAllowed, .classNotProven, .passcodeNotSet].contains(error.code)
-            {
-                // Another process may have set or removed a passcode since the keybag was read.
-                let current = try keys.currentKeyring()
-                if current === keyring { throw error }
-                keyring = current
-            }
+            } catch let error as LockboxError { keyring = try newer(than: keyring, after: error) }
         }
+    }
+
+    /// Returns other keys if another process may have set or removed a passcode since the keybag was read.
+    private func newer(than keyring: Keyring, after error: LockboxError) throws -> Keyring {
+        let codes: [LockboxError.Code] = [.interactionNotAllowed, .classNotProven, .passcodeNotSet]
+        guard codes.contains(error.code) else { throw error }
+        let current = try keys.currentKeyring()
+        if current === keyring { throw error }
+        return current
     }
 
     /// Commits what a closure decides. It is called again whenever another writer has changed one of the records.

@@ -80,21 +80,24 @@ struct BackupReader: ~Copyable {
             }
             try lines.checkIsWhole()
             (verified, identities) = (hashes, [decryptor.fileKey])
-        } catch AgeError.notAge {
-            throw Self.refusal(of: try beginning(), path)
-        } catch let error as AgeError {
-            throw error.lockboxError(path, identities)
-        } catch BackupError.damaged(let reason) {
-            throw LockboxError.corrupt(record: .other(path), reason: reason)
-        } catch BackupError.unknown(let what) {
-            throw LockboxError.notSupported(
-                operation: "reading \(path): it has \(what), which a newer version of Lockbox may read"
-            )
-        }
+        } catch { throw try mapped(error) }
     }
 }
 
 extension BackupReader {
+    private func mapped(_ error: any Error) throws -> any Error {
+        switch error {
+        case AgeError.notAge: Self.refusal(of: try beginning(), path)
+        case let error as AgeError: error.lockboxError(path, identities)
+        case BackupError.damaged(let reason): LockboxError.corrupt(record: .other(path), reason: reason)
+        case BackupError.unknown(let what):
+            LockboxError.notSupported(
+                operation: "reading \(path): it has \(what), which a newer version of Lockbox may read"
+            )
+        default: error
+        }
+    }
+
     private func rewind() throws {
         try check(calls.seek(copy ?? source, to: start), "lseek", path)
     }

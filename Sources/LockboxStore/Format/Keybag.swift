@@ -212,21 +212,31 @@ extension Keybag {
         else {
             throw RecordError.malformed("it contains the same slot twice")
         }
-        var vaults: [UnlockLevel: Vault] = [:]
-        for (level, length) in Self.vaultLengths(keyIDs, slots) {
-            let data = KeybagHeader.digest(KeybagHeader.bytes(of: record), plaintext[..<reader.offset])
-            guard let box = reader.readBytes(length) else {
-                throw RecordError.malformed("its length does not match its contents")
-            }
-            vaults[level] = Vault(box: [UInt8](box), data: data)
-        }
+        vaults = try Self.readVaults(Self.vaultLengths(keyIDs, slots), &reader, record, plaintext)
         guard reader.readBytes(SigningKey.signatureLength) != nil, reader.remaining == 0 else {
             throw RecordError.malformed("its length does not match its contents")
         }
         signature = KeybagSignature(record.part(..<KeybagHeader.length), plaintext)
         self.revoked = revoked
         (generation, storeID) = (header.generation, header.storeID)
-        (self.epoch, self.closing, self.vaults, self.deviceKey) = (epoch, closing, vaults, deviceKey)
+        (self.epoch, self.closing, self.deviceKey) = (epoch, closing, deviceKey)
+    }
+
+    private static func readVaults(
+        _ lengths: [(level: UnlockLevel, Int)],
+        _ reader: inout ByteReader,
+        _ record: UnsafeRawBufferPointer,
+        _ plaintext: UnsafeRawBufferPointer
+    ) throws -> [UnlockLevel: Vault] {
+        var vaults: [UnlockLevel: Vault] = [:]
+        for (level, length) in lengths {
+            let data = KeybagHeader.digest(KeybagHeader.bytes(of: record), plaintext[..<reader.offset])
+            guard let box = reader.readBytes(length) else {
+                throw RecordError.malformed("its length does not match its contents")
+            }
+            vaults[level] = Vault(box: [UInt8](box), data: data)
+        }
+        return vaults
     }
 
     /// In the order in which they are stored.

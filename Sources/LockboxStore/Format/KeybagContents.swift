@@ -151,10 +151,10 @@ extension KeybagContents {
     func record(listing slots: [KeybagSlot], deviceKey: SecretKey) throws -> [UInt8] {
         let ids = keys.map(\.id)
         let vaults = Keybag.vaultLengths(ids, slots)
-        let open = keys.filter { $0.id.role.level == nil }
+        let openCount = keys.count { $0.id.role.level == nil }
         let length =
             KeybagHeader.length + SealedBox.overhead + KeybagHeader.fixedLength
-            + ids.count * KeybagHeader.keyIDLength + open.count * SecretKey.length
+            + ids.count * KeybagHeader.keyIDLength + openCount * SecretKey.length
             + slots.reduce(0) { $0 + $1.length } + 4 + owner.length + vaults.reduce(0) { $0 + $1.1 }
             + SigningKey.signatureLength
         var record = [UInt8](repeating: 0, count: length)
@@ -163,21 +163,7 @@ extension KeybagContents {
             KeybagHeader(generation: generation, storeID: storeID).write(to: &writer)
             let start = KeybagHeader.length + SealedBox.prefixLength
             writer.skip(start - writer.offset)
-            writer.write(epoch)
-            writer.write(UInt16(slots.count))
-            writer.write(UInt16(ids.count))
-            if slots.isEmpty {
-                writer.write(unlockKeys[.unlocked]!)
-            } else {
-                writer.write(firstProtected)
-                writer.skip(SecretKey.length - 4)
-            }
-            closing.write(to: &writer)
-            for id in ids { id.write(to: &writer) }
-            for (_, key) in open { writer.write(key) }
-            for slot in slots { slot.write(to: &writer) }
-            writer.write(revoked)
-            owner.write(to: &writer)
+            writeParts(listing: slots, to: &writer)
             for (level, length) in vaults {
                 let data = KeybagHeader.digest(
                     KeybagHeader.bytes(of: UnsafeRawBufferPointer(record)),
@@ -191,6 +177,25 @@ extension KeybagContents {
             KeybagHeader.seal(record, deviceKey)
         }
         return record
+    }
+
+    /// Writes what the device key opens, but for the vaults and the signature.
+    private func writeParts(listing slots: [KeybagSlot], to writer: inout ByteWriter) {
+        writer.write(epoch)
+        writer.write(UInt16(slots.count))
+        writer.write(UInt16(keys.count))
+        if slots.isEmpty {
+            writer.write(unlockKeys[.unlocked]!)
+        } else {
+            writer.write(firstProtected)
+            writer.skip(SecretKey.length - 4)
+        }
+        closing.write(to: &writer)
+        for (id, _) in keys { id.write(to: &writer) }
+        for (id, key) in keys where id.role.level == nil { writer.write(key) }
+        for slot in slots { slot.write(to: &writer) }
+        writer.write(revoked)
+        owner.write(to: &writer)
     }
 
     private func signature(of record: UnsafeRawBufferPointer, from start: Int, to end: Int) throws -> [UInt8]
