@@ -46,9 +46,10 @@ final class ItemReader: Sendable {
         }
     }
 
-    /// Opens a record with `open`. If the keyring lacks the key that the record names, or holds it locked, or if the record is
-    /// not authentic with keys that may be outdated, or is of a closed epoch and not listed, tries again with the current keybag.
-    /// Returns nil if there is no such record.
+    /// Opens a record with `open`. Returns nil if there is no such record.
+    ///
+    /// The keys may be outdated. So it tries again with the current keybag if the keyring lacks the record's key or holds it locked, and
+    /// if the record is not authentic, or of a closed epoch and not listed.
     ///
     /// - Parameter unlisted: Whether it may be of a closed epoch and not listed.
     func withRecord<Result>(
@@ -133,7 +134,7 @@ final class ItemReader: Sendable {
             }
             let item = found.content ?? nil
             if let item { try checkIsAllowed(item.attributes.accessibility, for: item.key, in: record) }
-            return Looked(record, found.revision, item)
+            return found.map { _ in item }
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
             let old = try existingItem(record, keyring, at: now)
             if old.content.isExpired { return Looked(record, old.revision, nil) }

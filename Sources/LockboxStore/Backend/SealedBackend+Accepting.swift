@@ -55,6 +55,6 @@ extension SealedBackend {
         guard reader.namespace(of: item.key.prefix, keyring) == record.name.namespace else {
             throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
-        return Looked(record, found.revision, (item, !isListed))
+        return found.map { _ in (item, !isListed) }
     }
 }

@@ -128,7 +128,7 @@ extension SealedBackend {
     /// The place of a backup's item in the store.
     private struct Place {
         let state: InStore
-        let revision: RecordRevision
+        let looked: Looked<ExistingItem>
         /// The item to write. An attacker who knows a public key can make a backup, so it lowers no class.
         let item: StoredItem
     }
@@ -140,7 +140,11 @@ extension SealedBackend {
             where error.isOfOneRecord
         {
             let item = try new.raised(to: classInHeader(ofFile: storage.location(of: record.name)))
-            return Place(state: .unreadable(error), revision: .absent, item: item)
+            return Place(
+                state: .unreadable(error),
+                looked: Looked(record, .absent, ExistingItem()),
+                item: item
+            )
         }
     }
 
@@ -154,9 +158,9 @@ extension SealedBackend {
             classInHeader(ofFile: storage.location(of: record.name))
         }
         let item = try new.raised(to: old.content.attributes?.accessibility ?? header ?? aside)
-        if old.content.damage != nil { return Place(state: .damaged, revision: old.revision, item: item) }
+        if old.content.damage != nil { return Place(state: .damaged, looked: old, item: item) }
         guard let attributes = old.content.attributes else {
-            return Place(state: .absent, revision: old.revision, item: item)
+            return Place(state: .absent, looked: old, item: item)
         }
         let isAbsent = attributes.isExpired(at: state.today)
         if !keyring.isOpen(attributes.accessibility) {
@@ -167,10 +171,10 @@ extension SealedBackend {
             // counts: what was written since must not lose its class.
             let found = try reader.openItem(record, keyring, at: nil).content
             let state = found == item ? InStore.same : found == nil || isAbsent ? .absent : .other
-            return Place(state: state, revision: old.revision, item: item)
+            return Place(state: state, looked: old, item: item)
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
-            return Place(state: isAbsent ? .absent : .damaged, revision: old.revision, item: item)
+            return Place(state: isAbsent ? .absent : .damaged, looked: old, item: item)
         }
     }
 
@@ -272,10 +276,9 @@ extension SealedBackend {
                 let place = try place(record, keyring, of: item, begun)
                 let outcome = try outcome(item, record, in: place.state, begun)
                 imported[record.name] = outcome
-                let found = Looked(record, place.revision, ())
                 switch outcome {
-                case .added, .replaced: return Decision(storing: place.item, inPlaceOf: found)
-                case .unchanged, .kept, .failed: return Decision(keeping: found)
+                case .added, .replaced: return Decision(storing: place.item, inPlaceOf: place.looked)
+                case .unchanged, .kept, .failed: return Decision(keeping: place.looked)
                 }
             }
         }

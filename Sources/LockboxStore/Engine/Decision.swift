@@ -1,7 +1,7 @@
 import LockboxCore
 
-/// What one call does to records: the items that it stores or removes, and the revision of every record that it looked at, also of
-/// those that it leaves alone. It can name no other record, so a commit expects all that it was decided for.
+/// The items that one call stores or removes, and the revision of every record that the call has looked at, also of those that it
+/// leaves alone. A decision can name no other record, so its commit expects all that it was decided for.
 struct Decision {
     /// The items to store; those that are nil are removed.
     private(set) var changes: [(record: ItemRecord, item: StoredItem?)] = []
@@ -32,7 +32,7 @@ struct Decision {
     }
 }
 
-/// A record as it was looked at. Only an ``ItemReader`` makes one.
+/// A record as it was looked at. Its reader makes it.
 struct Looked<Content> {
     let record: ItemRecord
     let revision: RecordRevision
@@ -40,6 +40,10 @@ struct Looked<Content> {
 
     init(_ record: ItemRecord, _ revision: RecordRevision, _ content: Content) {
         (self.record, self.revision, self.content) = (record, revision, content)
+    }
+
+    func map<New>(_ transform: (Content) throws -> New) rethrows -> Looked<New> {
+        Looked<New>(record, revision, try transform(content))
     }
 }
 

@@ -17,8 +17,8 @@ struct KeybagNumbers: Equatable, Sendable {
     fileprivate var isReachable: Bool { generation < 1 << 47 && epoch < 1 << 30 }
 }
 
-/// What a process knows of a store, from the keybags that it has read, written and unlocked: public values. Neither a lock nor a
-/// keybag that it cannot open takes any of it away. ``judge(_:with:)`` decides whether a keybag is used.
+/// A process knows these facts of a store from the keybags that it has read, written and unlocked. None is secret. Neither a lock nor a
+/// keybag that the process cannot open takes one away. ``judge(_:with:)`` decides whether a keybag is used.
 struct Knowledge: Sendable {
     /// The highest numbers that this process has read or written.
     private(set) var highest: KeybagNumbers?
@@ -45,7 +45,7 @@ struct Knowledge: Sendable {
         }
     }
 
-    /// What is known outside of this process.
+    /// The facts that are known outside of this process.
     struct Outside {
         /// From the user's file of known stores.
         var owner: [UInt8]?
@@ -181,7 +181,7 @@ struct Knowledge: Sendable {
         return KeybagNumbers(generation: generation, epoch: epoch)
     }
 
-    /// Forgets everything of a store whose owner knows why an older keybag is there, and numbers that no store reaches.
+    /// Forgets the last unlock, and numbers that no store reaches: the owner knows why an older keybag is there.
     mutating func accept(_ keybag: Keybag, with outside: Outside) {
         if !seen(outside).allSatisfy({ isReachable($0, keybag, outside) }) { highest = nil }
         unlocked = nil

@@ -25,7 +25,7 @@ import LockboxPlatform
         defer { temporary?.remove() }
         let given = held(lock, for: namespaces)
         if let given, try !areInPlace(given) {
-            // What the caller has looked at under them may have changed.
+            // The records that the caller has looked at under them may have changed.
             lock = nil
             return .conflict
         }

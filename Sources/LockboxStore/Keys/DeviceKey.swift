@@ -114,7 +114,7 @@ struct StoredDeviceKey: Sendable {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        switch try storage.commit([change], expecting: expecting, lock: &lock) {
+        switch try storage.commit([change], expecting: expecting, evenWithout: &lock) {
         case .committed: break
         case .conflict: return nil
         case .unknown(let error): throw error

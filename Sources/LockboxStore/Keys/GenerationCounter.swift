@@ -32,7 +32,9 @@ struct StoreCounter: Sendable {
         (self.counter, self.location) = (counter, location)
     }
 
-    /// Nil if this program uses no counter.
+    var isUsed: Bool { counter != nil }
+
+    /// The counter's value, or nil if this program uses none.
     var value: UInt64? {
         get throws {
             guard let counter else { return nil }

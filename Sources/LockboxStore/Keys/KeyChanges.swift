@@ -230,7 +230,7 @@ struct KeyChanges: Sendable {
             var next = try KeybagRewrite(after: opened)
             if let highest = try keys.known.last(before: opened.keybag) {
                 // Nothing authenticates the generation of a store without slots, and a counter need not follow it.
-                let isForgeable = try keys.known.counter.value != nil && opened.keybag.slots.isEmpty
+                let isForgeable = keys.known.counter.isUsed && opened.keybag.slots.isEmpty
                 let last = max(highest.generation, isForgeable ? 0 : opened.keybag.generation)
                 next.contents.generation = try KeybagContents.generation(after: last)
                 next.contents.epoch = max(highest.epoch, opened.keybag.epoch)

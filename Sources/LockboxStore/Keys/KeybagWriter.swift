@@ -119,10 +119,13 @@ struct KeybagWriter: Sendable {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes =
                 [.put(record, bytes)] + (stage == 0 ? keys.reader.device.changes(to: device.stored) : [])
-            // With locks, no process removes the others meanwhile.
-            let others = lock == nil ? next.expected : [:]
-            let all = others.merging(device.expected) { $1 }.merging([record: expected]) { $1 }
-            switch try keys.storage.commit(changes, expecting: all, lock: &lock) {
+            let outcome = try keys.storage.commit(
+                changes,
+                expecting: device.expected.merging([record: expected]) { $1 },
+                others: next.expected,
+                evenWithout: &lock
+            )
+            switch outcome {
             case .committed:
                 if keys.storage.limits.isTransactional { device.expected = [:] }
                 // In a storage without locks, another process may have replaced it already.
@@ -195,10 +198,7 @@ struct KeybagWriter: Sendable {
         if let source = next.source { keys.reader.device.use(source) }
         guard let stored = next.stored, !keys.storage.limits.isTransactional else { return }
         let expected = next.expected.merging([.keybag: keybag]) { $1 }
-        // Once more without the lock, which may have been lost.
-        if try keys.reader.device.store(stored, expecting: expected, &lock) == nil, lock == nil {
-            _ = try keys.reader.device.store(stored, expecting: expected, &lock)
-        }
+        _ = try keys.reader.device.store(stored, expecting: expected, &lock)
     }
 }
 

@@ -1,7 +1,7 @@
 import LockboxCore
 import LockboxPlatform
 
-/// What this program knows of the store: in this process, in the user's file of known stores, and from a counter.
+/// This program's knowledge of the store: in this process, in the user's file of known stores, and from a counter.
 final class KnownStore: Sendable {
     /// If nil, this program has none.
     let memory: StoreMemory?
@@ -29,7 +29,7 @@ final class KnownStore: Sendable {
         return true
     }
 
-    /// What is known of a store outside of this process.
+    /// Returns the facts that are known of a store outside of this process.
     private func outside(_ store: StoreID) throws -> Knowledge.Outside {
         let entries = memory?.entries ?? []
         let known = entries.first { $0.store == store }
@@ -86,7 +86,7 @@ final class KnownStore: Sendable {
         memory.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)
     }
 
-    /// Learns what this process has written, and lets the user's programs and the counter know.
+    /// Learns a keybag that this process has written, and lets the user's programs and the counter know.
     func learn(writing written: KeybagContents, isOwn: Bool) {
         if written.numbers.isPlausible {
             memory?.remember(

@@ -275,6 +275,23 @@ import LockboxPlatform
         record.subject(at: location(of: record))
     }
 
+    /// Commits under a lock, and once more without it if it has been lost. So the caller must expect all that it has looked at.
+    ///
+    /// - Parameter others: Records that no process changes while the lock is held. They are expected too without it. Under the lock,
+    ///   the commit would wait for itself if they are in another namespace.
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision],
+        others: [RecordName: RecordRevision] = [:],
+        evenWithout lock: inout (any StorageLock)?
+    ) throws -> CommitOutcome {
+        if lock != nil {
+            let outcome = try commit(changes, expecting: expecting, lock: &lock)
+            guard case .conflict = outcome, lock == nil else { return outcome }
+        }
+        return try commit(changes, expecting: expecting.merging(others) { own, _ in own }, lock: &lock)
+    }
+
     /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
     func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
         try read(record, atLeast: 0, maximum: maximum) { $0.revision } ?? .absent

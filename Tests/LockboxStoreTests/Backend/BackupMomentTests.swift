@@ -236,27 +236,13 @@ private struct Lists: WrappingStorage {
     let wrapped = InMemoryStorage()
     let failing = Protected(0)
 
-    private func list(_ namespace: String) throws {
+    func begin(_ call: StorageCall) throws {
+        guard case .list(let namespace) = call else { return }
         try failing.withLock { failing in
             failing -= 1
             if failing != 0 { return }
             let folder = subject(of: RecordName(namespace: namespace, name: ""))
             throw LockboxError.unreadable(record: folder, reason: "errno 5")
         }
-    }
-
-    func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
-        try list(namespace)
-        try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
-    }
-
-    func forEachPage(
-        of namespace: String,
-        maximum: Int,
-        waitingForCommits: Bool,
-        _ body: ([(name: String, record: Record?)]) throws -> Void
-    ) throws {
-        try list(namespace)
-        try wrapped.forEachPage(of: namespace, maximum: maximum, waitingForCommits: waitingForCommits, body)
     }
 }

@@ -12,7 +12,8 @@ protocol WrappingStorage: ForwardingStorage {
 
 enum StorageCall {
     case read([RecordName])
-    case list, namespaces, commit
+    case list(String)
+    case namespaces, commit
 }
 
 extension WrappingStorage {
@@ -36,7 +37,7 @@ extension WrappingStorage {
     }
 
     func forEachName(in namespace: String, waitingForCommits: Bool, _ body: (String) throws -> Void) throws {
-        try begin(.list)
+        try begin(.list(namespace))
         try wrapped.forEachName(in: namespace, waitingForCommits: waitingForCommits, body)
     }
 
@@ -46,7 +47,7 @@ extension WrappingStorage {
         waitingForCommits: Bool,
         _ body: ([(name: String, record: Record?)]) throws -> Void
     ) throws {
-        try begin(.list)
+        try begin(.list(namespace))
         try wrapped.forEachPage(of: namespace, maximum: maximum, waitingForCommits: waitingForCommits, body)
     }
 
