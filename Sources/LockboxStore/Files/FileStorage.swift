@@ -230,11 +230,9 @@ import LockboxPlatform
         guard let root = try folders.folder(.root, creating: false) else { return [] }
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
         var findings: [StoreFinding] = []
-        // overlayfs may list a file that is just renamed into the folder by its former name.
         for name in try root.names() where !own.contains(name) {
-            guard try root.holds(name) else { continue }
-            let reason = "it does not belong to the store"
-            findings.append(StoreFinding(kind: .foreign, location: root.filePath(name), reason: reason))
+            // overlayfs may list a file that is just renamed into the folder by its former name.
+            if try root.holds(name) { findings.append(foreign(root.filePath(name))) }
         }
         do { findings += try temporaryFindings(in: root) } catch {
             findings.append(StoreFinding(error, location: root.filePath("tmp")))
@@ -264,15 +262,21 @@ import LockboxPlatform
 
     private func temporaryFindings(in root: Directory) throws(LockboxError) -> [StoreFinding] {
         guard let temporary = try root.directory("tmp", creating: false) else { return [] }
-        return try temporary.names().map {
-            let isOwn = AbandonedFiles.age(of: $0, in: temporary) != nil
-            return StoreFinding(
-                kind: isOwn ? .leftover : .foreign,
-                location: temporary.filePath($0),
-                reason: isOwn
-                    ? "its writer was killed or is still running" : "it does not belong to the store"
-            )
+        var findings: [StoreFinding] = []
+        for name in try temporary.names() {
+            let location = temporary.filePath(name)
+            if AbandonedFiles.age(of: name, in: temporary) != nil {
+                let reason = "its writer was killed or is still running"
+                findings.append(StoreFinding(kind: .leftover, location: location, reason: reason))
+            } else if try temporary.holds(name) {  // otherwise its writer has just renamed it into its place
+                findings.append(foreign(location))
+            }
         }
+        return findings
+    }
+
+    private func foreign(_ location: String) -> StoreFinding {
+        StoreFinding(kind: .foreign, location: location, reason: "it does not belong to the store")
     }
 
     /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and

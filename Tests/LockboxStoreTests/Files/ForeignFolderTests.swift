@@ -132,6 +132,28 @@ import Testing
         }
     }
 
+    /// At some call a writer renames its file into place, which was listed before.
+    @Test func aFileThatIsRenamedMeanwhileIsNotForeign() throws {
+        try store.lockbox().archiveObject("secret", forKey: "key")
+        let file = "\(store.directory)/tmp/\(AbandonedFiles.newName())"
+        for number in 1... {
+            try overwrite(file, [])
+            let left = Protected(number)
+            let storage = store.storage(
+                SystemCalls { kind in
+                    guard kind == .stat else { return nil }
+                    left.withLock { left in
+                        left -= 1
+                        if left == 0 { unlink(file) }
+                    }
+                    return nil
+                }
+            )
+            #expect(try storage.findings().allSatisfy { $0.kind == .leftover })
+            if left.withLock({ $0 }) > 0 { break }
+        }
+    }
+
     // MARK: Sweeping
 
     @Test func onlyOldFilesOfWritersAreSwept() throws {
