@@ -15,7 +15,7 @@ func simulate(_ arguments: [String]) throws {
     }
     let defect = arguments.count > 2 ? Simulation.Defect(rawValue: arguments[2]) : nil
     let (first, begin) = (seed, ContinuousClock.now)
-    var (calls, kills, cuts, failures, operations) = (0, 0, 0, 0, 0)
+    var (calls, kills, cuts, failures, operations, undecided) = (0, 0, 0, 0, 0, 0)
     while ContinuousClock.now - begin < .seconds(seconds) {
         let simulation = Simulation(seed: seed, defect: defect)
         do {
@@ -25,6 +25,7 @@ func simulate(_ arguments: [String]) throws {
             cuts += counts.cuts
             failures += counts.failures
             operations += counts.operations
+            undecided += counts.undecidedDays
         } catch let violation as Simulation.Violation {
             print("after \(seed - first) seeds and \(ContinuousClock.now - begin):")
             print(simulation.shrunk(violation))
@@ -32,7 +33,7 @@ func simulate(_ arguments: [String]) throws {
         }
         seed += 1
     }
-    let kinds = "\(kills) kills, \(cuts) cuts, \(failures) failures"
+    let kinds = "\(kills) kills, \(cuts) cuts, \(failures) failures, \(undecided) undecided days"
     print(
         "\(seed - first) seeds, \(operations) operations, \(calls) calls of the World, \(kinds): no violation"
     )

@@ -49,7 +49,7 @@ public struct MigrationSource: Sendable {
         open: {
             BackendItems(
                 backend: $0.backend,
-                destination: $0.backend,
+                destination: $0,
                 keyPrefix: $0.keyPrefix,
                 now: $1,
                 isStore: true
@@ -73,7 +73,7 @@ public struct MigrationSource: Sendable {
             open: {
                 BackendItems(
                     backend: backend,
-                    destination: $0.backend,
+                    destination: $0,
                     keyPrefix: keyPrefix ?? $0.keyPrefix,
                     now: $1
                 )
@@ -238,8 +238,8 @@ public protocol TypedValue: Sendable {
 /// Items of a backend.
 struct BackendItems: SourceItems {
     let backend: any LockboxBackend
-    /// Where the items are to go. The same backend, or another one.
-    let destination: any LockboxBackend
+    /// Where the items are to go. Its backend may be the same, or another one.
+    let destination: Lockbox
     let keyPrefix: String
     let now: Date
     /// Whether these are the lockbox's own items. Those in a new format are then already where they belong.
@@ -253,12 +253,14 @@ struct BackendItems: SourceItems {
         return keys.sorted()
     }
 
-    /// An item of a new form that the destination has, too, may be the same one, if both are the same store.
+    /// An item of a new form that the destination has under the same key, too, may be the same one, if both are the same store.
     func holds(_ key: String) throws -> Bool {
         let key = try ItemKey(prefix: keyPrefix, key: key)
         guard let attributes = try backend.attributes(for: key, now: now) else { return false }
         if attributes.format == .lockbox2 { return true }
-        return try !isStore && destination.attributes(for: key, now: now) != attributes
+        if isStore { return false }
+        return try keyPrefix != destination.keyPrefix
+            || destination.backend.attributes(for: key, now: now) != attributes
     }
 
     func item(forKey key: String) throws -> SourceItem? {

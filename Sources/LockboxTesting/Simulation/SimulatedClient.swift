@@ -64,6 +64,9 @@ struct SimulatedClient: Sendable {
         case .add(let key, let value):
             try box(key).archiveObject(value, forKey: name(key), options: WriteOptions(policy: .addOnly))
         case .remove(let key): try box(key).removeObject(forKey: name(key))
+        case .expire(let key, let value):
+            let options = WriteOptions(expires: .at(Date(timeIntervalSince1970: 0)))
+            try box(key).archiveObject(value, forKey: name(key), options: options)
         case .update(let key, let value): return .value(try update(key, value))
         case .move(let from, let to, let replacing):
             try box(from).moveObject(
@@ -79,13 +82,15 @@ struct SimulatedClient: Sendable {
                 toPrefix: prefix(to),
                 policy: policy(replacing)
             )
+        case .migrate(let from, let to, let isNamed): return try migrate(from, to, isNamed)
         case .batch(let key, let value, let other): try batch(key, value, removing: other)
         case .readAll(let prefix): return .values(try readAll(prefix))
         case .removeAll(let prefix): try boxes[prefix].removeAllObjects()
+        case .removeExpired(let prefix): _ = try boxes[prefix].removeExpired()
         case .passcode(let new, let isFirstAllowed):
             return try setPasscode(new, isFirstAllowed: isFirstAllowed)
-        case .export(let number): return try export(to: "/home/backup-\(number)")
-        case .load: return try load()
+        case .export(let number): return try export(number)
+        case .load(let number): return try load(number)
         case .lock: try backend.lock()
         case .rotate: _ = try backend.rotateKeys()
         }
@@ -113,6 +118,21 @@ struct SimulatedClient: Sendable {
         return found
     }
 
+    private func migrate(_ from: Int, _ to: Int, _ isNamed: Bool) throws -> SimulatedHistory.Answer {
+        let migration = Migration(
+            isNamed ? "from \(from)" : nil,
+            from: .backend(backend, keyPrefix: prefix(from)),
+            .data(name(from), to: name(to))
+        )
+        switch try box(to).migrate(migration).outcomes[0].outcome {
+        case .migrated: return .done
+        case .absent, .alreadyMigrated, .migratedBefore: return .absent
+        case .refused(.destinationExists): return .duplicate
+        // The item has changed after it was stored, or it could not be read.
+        case .refused: return .none
+        }
+    }
+
     private func batch(_ key: Int, _ value: String, removing other: Int) throws {
         try box(key).batch { batch in
             try batch.archiveObject(value, forKey: name(key))
@@ -134,8 +154,11 @@ struct SimulatedClient: Sendable {
 
     // MARK: Backups
 
+    private static func path(ofBackup number: Int) -> String { "/home/backup-\(number)" }
+
     /// Makes a backup, and returns what is in it, if it is complete.
-    private func export(to path: String) throws -> SimulatedHistory.Answer {
+    private func export(_ number: Int) throws -> SimulatedHistory.Answer {
+        let path = Self.path(ofBackup: number)
         let report = try backend.exportBackup(
             to: path,
             for: .publicKeys([knowledge.backupKey.publicKey]),
@@ -150,14 +173,14 @@ struct SimulatedClient: Sendable {
         try other.importBackup(from: path, with: .privateKeys(.value(knowledge.backupKey.privateKey)))
         var values: [Int: String] = [:]
         for key in Simulation.keys.indices { values[key] = try read(key, in: Self.boxes(other)) }
-        knowledge.backup = (path, values)
+        knowledge.backups[number] = values
+        knowledge.lastBackup = number
         return .values(values)
     }
 
-    private func load() throws -> SimulatedHistory.Answer {
-        guard let path = knowledge.backup?.path else { return .refused }
+    private func load(_ number: Int) throws -> SimulatedHistory.Answer {
         let secret = BackupSecret.privateKeys(.value(knowledge.backupKey.privateKey))
-        let report = try backend.importBackup(from: path, with: secret)
+        let report = try backend.importBackup(from: Self.path(ofBackup: number), with: secret)
         return report.isComplete ? .done : .none
     }
 
@@ -233,7 +256,8 @@ struct SimulatedClient: Sendable {
 
     /// Reads everything, completes what was interrupted, and checks the store.
     ///
-    /// - Parameter isDamaged: Whether reads have failed. What a rotation could not read then must be accepted by name.
+    /// - Parameter isDamaged: Whether reads have failed. What a rotation could not read then must be accepted by name, or removed if it
+    ///   is one of Lockbox's own records.
     func look(isDamaged: Bool) throws -> SimulatedHistory.State {
         let passcode = try findPasscode()
         if isDamaged {
@@ -249,9 +273,19 @@ struct SimulatedClient: Sendable {
             }
             findings = try backend.verify().findings
         }
+        if isDamaged {
+            for record in findings.compactMap(Self.damagedRecord) { try backend.remove(record: record) }
+            findings = try backend.verify().findings
+        }
         let faults = findings.filter { $0.kind != .leftover }
         if !faults.isEmpty { throw Unexpected(description: "verify finds \(faults)") }
         return try Simulation.keys.indices.map { try read($0, in: boxes) } + [passcode]
+    }
+
+    private static func damagedRecord(_ finding: StoreFinding) -> String? {
+        let items = "\(Simulation.directory)/items/"
+        guard finding.kind == .damaged, finding.location.hasPrefix(items) else { return nil }
+        return String(finding.location.dropFirst(items.count))
     }
 
     private func findPasscode() throws -> String? {

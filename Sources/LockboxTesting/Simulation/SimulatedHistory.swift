@@ -1,7 +1,9 @@
 /// The calls of a day, and whether they can have happened one after the other.
 ///
 /// Each call takes effect at one instant between its beginning and its end; a move at two, between which no other writer changes
-/// its keys; a list, a batch, an import or a removal of all at one for each key. A call without an answer, whose process died or met
+/// its keys; a list, a batch or an import at one for each key. A removal of all removes some keys one by one, and then all others at
+/// one instant, so that no item moves out of its way. A migration reads an item, stores it if its new place is free, and removes the old
+/// one if it has not changed since, at three instants. A call without an answer, whose process died or met
 /// a failure, may take effect at any later time, or never.
 struct SimulatedHistory {
     /// What a call does to the registers: the items by their numbers, and the passcode after them. An item is written as
@@ -11,18 +13,30 @@ struct SimulatedHistory {
         case write(Int, String, class: String?)
         case add(Int, String)
         case remove(Int)
+        /// Stores an item that has expired, and so reads as absent.
+        case expire(Int, String)
         case update(Int, String)
         case move(Int, Int, replacing: Bool)
         case copy(Int, Int, replacing: Bool)
+        case migrate(Int, Int, isNamed: Bool)
         case batch(writing: Int, String, removing: Int)
         case readAll(prefix: Int)
         case removeAll(prefix: Int)
+        case removeExpired(prefix: Int)
         /// Changes or removes it, or sets it if that is allowed.
         case passcode(String?, isFirstAllowed: Bool)
         case export(Int)
-        case load
+        case load(Int)
         case lock
         case rotate
+
+        /// If such a call says that nothing was changed, it had no effect. Others may have changed something before.
+        var isOfOneItem: Bool {
+            switch self {
+            case .write, .add, .remove, .expire, .update, .move, .copy: true
+            default: false
+            }
+        }
     }
 
     enum Answer: Equatable {
@@ -68,12 +82,16 @@ struct SimulatedHistory {
             /// All items at one instant.
             case snapshot([Int: String])
             case write(Int, String?, class: String?)
+            /// The part of a removal of all, the call with that number, for one key, and its end.
+            case removeOne(Int, call: Int)
+            case removeOthers(call: Int)
             /// Writes if it is absent, in full.
             case fill(Int, String)
             case exchange(Int, from: String?, to: String?, class: String?)
             case add(Int, String)
             case move(Int, Int, replacing: Bool)
             case copy(Int, Int, replacing: Bool)
+            case migrate(Int, Int)
             case isAbsent(Int)
             case isPresent(Int)
         }
@@ -84,10 +102,14 @@ struct SimulatedHistory {
         let isOptional: Bool
     }
 
-    /// How far each event is: 0, 1 in the middle of a move, or 2.
+    /// How far each event is: 0, in its middle, or ``done``.
     private struct Position: Hashable {
+        static let done: UInt8 = 3
+
         var progress: [UInt8]
         var state: State
+        /// What migrations have read.
+        var read: [Int: String] = [:]
     }
 
     /// Returns nil if an order explains all answers, or else where the best attempt ends.
@@ -106,46 +128,63 @@ struct SimulatedHistory {
         for (key, value) in end.enumerated() {
             events.append(Event(effect: .read(key, value), begin: .max - 1, end: .max, isOptional: false))
         }
+        // Few of the calls without an answer took effect, and those mostly show.
         let seen = Set(events.flatMap(\.seenValues))
+        let likely = events.filter { !$0.isOptional || $0.writtenValue.map(seen.contains) ?? false }
+        if Self.contradiction(in: likely, from: begin, ignoringClasses: isDamaged) == nil { return nil }
         if !events.contains(where: \.isOfPresence) {
             events.removeAll { event in
                 event.isOptional && event.writtenValue.map { !seen.contains($0) } ?? false
             }
         }
+        let reason = Self.contradiction(in: events, from: begin, ignoringClasses: isDamaged)
+        return reason == Self.tooMany ? reason : reason.map { "from \(begin) to \(end): \($0)" }
+    }
+
+    /// The answer if there were too many calls at the same time to say.
+    static let tooMany = "too many calls at the same time"
+
+    private static func contradiction(in events: [Event], from begin: State, ignoringClasses: Bool) -> String?
+    {
         var visited: Set<Position> = []
         var stack = [Position(progress: [UInt8](repeating: 0, count: events.count), state: begin)]
         var best = (count: -1, position: stack[0])
         while let position = stack.popLast() {
             guard visited.insert(position).inserted else { continue }
-            let open = events.indices.filter { position.progress[$0] < 2 }
+            let open = events.indices.filter { position.progress[$0] < Position.done }
             let must = open.filter { !events[$0].isOptional }
             if must.isEmpty { return nil }
             if events.count - must.count > best.count { best = (events.count - must.count, position) }
             let (limit, count) = (must.map { events[$0].end }.min()!, stack.count)
-            for index in Self.candidates(open, events, before: limit) {
-                if let next = Self.successor(of: position, index, events, ignoringClasses: isDamaged) {
+            for index in candidates(open, events, position, before: limit) {
+                if let next = successor(of: position, index, events, ignoringClasses: ignoringClasses) {
                     // A read that is right now need not wait.
                     if events[index].isRead { stack.removeLast(stack.count - count) }
                     stack.append(next)
                     if events[index].isRead { break }
                 }
             }
-            if visited.count > 100_000 { return "too many calls at the same time to say: make a day shorter" }
+            if visited.count > 200_000 { return tooMany }
         }
-        let left = events.indices.filter { best.position.progress[$0] < 2 && !events[$0].isOptional }
+        let left = events.indices.filter {
+            best.position.progress[$0] < Position.done && !events[$0].isOptional
+        }
         let first = left.map { events[$0] }.min { $0.end < $1.end }!
         return
-            "from \(begin) to \(end): after \(best.position.state) nothing explains \(first.effect) at \(first.begin)-\(first.end)"
+            "after \(best.position.state) nothing explains \(first.effect) at \(first.begin)-\(first.end)"
     }
 
     /// Those that may be next: of equal ones the one that ends first, and last the ones that must have happened.
-    private static func candidates(_ open: [Int], _ events: [Event], before limit: Int) -> [Int] {
+    private static func candidates(_ open: [Int], _ events: [Event], _ position: Position, before limit: Int)
+        -> [Int]
+    {
         var first: [Event.Effect: Int] = [:]
-        for index in open where events[index].begin < limit {
+        for index in open where events[index].begin < limit && position.progress[index] == 0 {
             if let other = first[events[index].effect], events[other].end <= events[index].end { continue }
             first[events[index].effect] = index
         }
-        return first.values.sorted {
+        let begun = open.filter { position.progress[$0] > 0 }
+        return (begun + first.values).sorted {
             (events[$0].isOptional ? 0 : 1, $0) < (events[$1].isOptional ? 0 : 1, $1)
         }
     }
@@ -174,29 +213,36 @@ struct SimulatedHistory {
     private static func effects(of call: Call, _ prefixes: [Int]) -> [Event.Effect] {
         func all(_ prefix: Int) -> [Int] { prefixes.indices.filter { prefixes[$0] == prefix } }
         switch (call.operation, call.answer) {
-        case (.copy(let key, _, _), .absent), (.move(let key, _, _), .absent): return [.isAbsent(key)]
+        case (.copy(let key, _, _), .absent), (.move(let key, _, _), .absent),
+            (.migrate(let key, _, _), .absent):
+            return [.isAbsent(key)]
         case (.copy(_, let key, _), .duplicate), (.move(_, let key, _), .duplicate),
+            (.migrate(_, let key, _), .duplicate),
             (.add(let key, _), .duplicate):
             return [.isPresent(key)]
         case (.read(let key), .value(let value)): return [.read(key, value)]
         case (.write(let key, let value, let `class`), _): return [.write(key, value, class: `class`)]
         case (.add(let key, let value), _): return [.add(key, value)]
-        case (.remove(let key), _): return [.write(key, nil, class: nil)]
+        case (.remove(let key), _), (.expire(let key, _), _): return [.write(key, nil, class: nil)]
         case (.update(let key, let value), .value(let old)):
             return [.exchange(key, from: old, to: value, class: nil)]
         case (.update(let key, let value), _): return [.write(key, value, class: nil)]
         case (.move(let from, let to, let replacing), _): return [.move(from, to, replacing: replacing)]
         case (.copy(let from, let to, let replacing), _): return [.copy(from, to, replacing: replacing)]
+        case (.migrate(let from, let to, _), _): return [.migrate(from, to)]
         case (.batch(let key, let value, let other), _):
             return [.write(key, value, class: nil)] + (key == other ? [] : [.write(other, nil, class: nil)])
         case (.readAll(let prefix), .values(let values)): return all(prefix).map { .read($0, values[$0]) }
-        case (.removeAll(let prefix), _): return all(prefix).map { .write($0, nil, class: nil) }
+        case (.removeAll(let prefix), .none): return all(prefix).map { .write($0, nil, class: nil) }
+        case (.removeAll(let prefix), _):
+            return all(prefix).map { .removeOne($0, call: call.number) } + [.removeOthers(call: call.number)]
         case (.passcode(let new, _), .value(let old)):
             return [.exchange(prefixes.count, from: old, to: new, class: "")]
         case (.passcode(let new, _), _): return [.write(prefixes.count, new, class: "")]
         case (.export, .values(let values)): return [.snapshot(values)]
         case (.load, _): return call.loaded.map { .fill($0.key, $0.value) }
-        case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _):
+        case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _),
+            (.removeExpired, _):
             return []
         }
     }
@@ -211,9 +257,8 @@ struct SimulatedHistory {
             ignoringClasses ? one?.value == other?.value : one == other
         }
         let event = events[index]
-        if event.isWrite, isLocked(event, position, events, but: index) { return nil }
         var next = position
-        next.progress[index] = 2
+        next.progress[index] = Position.done
         switch event.effect {
         case .read(let key, let value): if !isSame(position.state[key], value) { return nil }
         case .snapshot(let values):
@@ -224,6 +269,15 @@ struct SimulatedHistory {
         case .isAbsent(let key): if position.state[key] != nil { return nil }
         case .isPresent(let key): if position.state[key] == nil { return nil }
         case .write(let key, let value, let `class`): next.state.write(value, to: key, `class`)
+        case .removeOne(let key, _):
+            // Only what it has found.
+            if position.state[key] == nil { return nil }
+            next.state[key] = nil
+        case .removeOthers(let call):
+            for (index, event) in events.enumerated() where position.progress[index] == 0 {
+                guard case .removeOne(let key, call) = event.effect else { continue }
+                (next.state[key], next.progress[index]) = (nil, Position.done)
+            }
         case .fill(let key, let value): if position.state[key] == nil { next.state[key] = value }
         case .exchange(let key, let old, let new, let `class`):
             if position.state[key]?.value != old { return nil }
@@ -240,9 +294,28 @@ struct SimulatedHistory {
             } else {
                 guard let value = position.state.moved(from, to, replacing) else { return nil }
                 next.state[to] = value
-                next.progress[index] = from == to ? 2 : 1
+                next.progress[index] = from == to ? Position.done : 1
+            }
+        case .migrate(let from, let to):
+            next.progress[index] = position.progress[index] + 1
+            switch position.progress[index] {
+            case 0:
+                guard let value = position.state[from] else { return nil }
+                next.read[index] = value
+            case 1:
+                guard let value = position.read[index],
+                    position.state[to] == nil || position.state[to] == value
+                else { return nil }
+                next.state[to] = value
+            default:
+                guard position.state[from] == nil || position.state[from] == position.read[index] else {
+                    return nil
+                }
+                (next.state[from], next.read[index]) = (nil, nil)
             }
         }
+        // A call that changes nothing needs no lock.
+        if next.state != position.state, isLocked(event, position, events, but: index) { return nil }
         return next
     }
 
@@ -285,16 +358,14 @@ extension SimulatedHistory.Event {
     fileprivate var isRead: Bool {
         switch effect {
         case .read, .snapshot, .isAbsent, .isPresent: true
-        case .write, .fill, .exchange, .add, .move, .copy: false
+        default: false
         }
     }
-
-    fileprivate var isWrite: Bool { !isRead }
 
     /// Whether it shows that there was an item, and not which.
     fileprivate var isOfPresence: Bool {
         switch effect {
-        case .isPresent, .move, .copy: !isOptional
+        case .isPresent, .move, .copy, .migrate: !isOptional
         default: false
         }
     }
@@ -320,11 +391,10 @@ extension SimulatedHistory.Event {
     fileprivate var keys: [Int] {
         switch effect {
         case .read(let key, _), .isAbsent(let key), .isPresent(let key), .write(let key, _, _),
-            .fill(let key, _),
-            .exchange(let key, _, _, _), .add(let key, _):
+            .fill(let key, _), .removeOne(let key, _), .exchange(let key, _, _, _), .add(let key, _):
             [key]
-        case .move(let from, let to, _), .copy(let from, let to, _): [from, to]
-        case .snapshot: []
+        case .move(let from, let to, _), .copy(let from, let to, _), .migrate(let from, let to): [from, to]
+        case .snapshot, .removeOthers: []
         }
     }
 }

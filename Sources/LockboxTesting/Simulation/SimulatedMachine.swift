@@ -41,8 +41,19 @@ package final class SimulatedMachine: @unchecked Sendable {
         package var stops = 0
         package var cuts = 0
         package var operations = 0
+        /// Days with too many calls at the same time to say whether an order explains them.
+        package var undecidedDays = 0
     }
 
+    private var lastProcess = 0
+
+    /// Returns the number of a new process.
+    func nextProcess() -> Int {
+        lastProcess += 1
+        return lastProcess
+    }
+
+    func noteUndecidedDay() { counts.undecidedDays += 1 }
     func noteOperation() { counts.operations += 1 }
 
     final class Thread: Sendable {
@@ -52,6 +63,7 @@ package final class SimulatedMachine: @unchecked Sendable {
         init(_ process: SimulatedProcess, _ number: Int) { (self.process, self.number) = (process, number) }
     }
 
+    private var troubledUntil = Duration.zero
     private var threads: [(thread: Thread, wakesAt: Duration)] = []
     private var running: Thread?
     private var lastThread = 0
@@ -126,30 +138,39 @@ package final class SimulatedMachine: @unchecked Sendable {
     // MARK: What happens at a call
 
     /// Whether the calling process still lives after what happened.
-    func step(_ process: SimulatedProcess, _ call: @autoclosure () -> String) -> Bool {
+    ///
+    /// - Parameter weight: How much likelier than at other calls something happens.
+    func step(_ process: SimulatedProcess, _ call: @autoclosure () -> String, weight: Int = 1) -> Bool {
         if process.isDead { return false }
         counts.calls += 1
         if let trace { trace("\(uptime) process \(process.number).\(running!.number) \(call())") }
         uptime += .nanoseconds(200 + random.below(5_000))
-        happen(process)
-        if !process.isDead, process.stoppedUntil > uptime || random.happens(chances.change) { giveTurn() }
+        happen(process, weight)
+        if !process.isDead, process.stoppedUntil > uptime || random.happens(chances.change * weight) {
+            giveTurn()
+        }
         return !process.isDead
     }
 
-    private func happen(_ process: SimulatedProcess) {
-        if random.happens(chances.kill) { kill(process) }
-        if random.happens(chances.stop) {
+    private func happen(_ process: SimulatedProcess, _ weight: Int) {
+        if random.happens(chances.kill * weight) { kill(process) }
+        if random.happens(chances.stop * weight) {
             counts.stops += 1
+            troubledUntil = uptime + .milliseconds(2)
             process.stoppedUntil = uptime + .milliseconds(1 << random.below(16))
         }
         if random.happens(chances.clockStep) { clockOffset += .seconds(random.below(7200) - 3600) }
-        if random.happens(chances.cut) { cutPower() }
+        if random.happens(chances.cut * weight * troubles) { cutPower() }
     }
+
+    /// How much likelier a power cut is now: what was interrupted a moment ago may not be durable yet.
+    private var troubles: Int { uptime < troubledUntil ? 5 : 1 }
 
     /// Returns whether a call is to fail.
     func fails() -> Bool {
         guard random.happens(chances.failure) else { return false }
         counts.failures += 1
+        troubledUntil = uptime + .milliseconds(2)
         return true
     }
 
@@ -168,6 +189,7 @@ package final class SimulatedMachine: @unchecked Sendable {
 
     package func kill(_ process: SimulatedProcess) {
         counts.kills += 1
+        troubledUntil = uptime + .milliseconds(2)
         if let trace { trace("\(uptime) process \(process.number) is killed") }
         process.die()
     }

@@ -49,9 +49,10 @@ package final class SimulatedProcess: World, @unchecked Sendable {
     func call(
         _ name: @autoclosure () -> String,
         failing codes: [CInt] = [],
+        weight: Int = 1,
         _ body: () -> Int
     ) -> Int {
-        guard machine.step(self, name()) else { return Self.dead }
+        guard machine.step(self, name(), weight: weight) else { return Self.dead }
         if !codes.isEmpty, machine.fails() { return -Int(codes[machine.random.below(codes.count)]) }
         return body()
     }
@@ -212,7 +213,8 @@ package final class SimulatedProcess: World, @unchecked Sendable {
     }
 
     package func synchronize(_ file: CInt) -> Int {
-        call("fsync \(file)", failing: [EIO, ENOSPC]) {
+        // Before it, what others see already may still be lost.
+        call("fsync \(file)", failing: [EIO, ENOSPC], weight: 10) {
             with(file) { open in
                 if machine.defect != (open.inode.isFolder ? .noFolderSynchronization : .noFileSynchronization)
                 {

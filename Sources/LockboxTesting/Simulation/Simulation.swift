@@ -93,7 +93,6 @@ struct SimulatedLife {
     private let machine: SimulatedMachine
     private let leftOut: Set<Int>
     private let knowledge = SimulatedKnowledge()
-    private var processes = 0
     private var callCount = 0
     private var state = SimulatedHistory.State(repeating: nil, count: Simulation.keys.count + 1)
     /// Of the last day.
@@ -116,20 +115,19 @@ struct SimulatedLife {
     mutating func playDay() -> String? {
         let recorder = SimulatedRecorder(machine, knowledge, leavingOut: leftOut)
         machine.chances = machine.random.chances()
-        let plan = SimulatedPlan(&machine.random)
-        var running: [SimulatedProcess] = []
-        for _ in 0...machine.random.below(2) {
-            processes += 1
-            let process = SimulatedProcess(machine, processes)
-            running.append(process)
-            let client = SimulatedClient.Shared(knowledge)
-            for thread in 0...machine.random.below(2) {
-                begin(process, "\(processes).\(thread)", client, plan, recorder)
+        let plan = SimulatedPlan(knowledge, &machine.random)
+        let day = SimulatedDay(machine, knowledge, plan, recorder)
+        for _ in 0...machine.random.below(3) {
+            let threads = (0...machine.random.below(2)).map { _ in
+                let numbers = callCount..<(callCount + 2 + machine.random.below(5))
+                callCount = numbers.upperBound
+                return numbers
             }
+            day.beginProcess(threads)
         }
         let cuts = machine.counts.cuts
         machine.run()
-        for process in running { process.die() }
+        day.end()
         machine.files.settle()
         calls = recorder.history.calls.map(\.description)
         machine.trace?(calls.joined(separator: "\n"))
@@ -139,13 +137,16 @@ struct SimulatedLife {
         case .failure(let error): return "nothing opens afterwards: \(error)"
         case .success(let end):
             defer { state = end }
-            return recorder.history.contradiction(
+            let reason = recorder.history.contradiction(
                 from: state,
                 to: end,
                 prefixes: Simulation.keys.map(\.0),
                 isAfterCut: machine.counts.cuts > cuts,
                 isDamaged: isDamaged
             )
+            guard reason == SimulatedHistory.tooMany else { return reason }
+            machine.noteUndecidedDay()
+            return nil
         }
     }
 
@@ -155,92 +156,147 @@ struct SimulatedLife {
     )
         -> Result<Value, any Error>
     {
-        processes += 1
         machine.chances = SimulatedMachine.Chances()
         machine.chances.change = 0
         let (knowledge, result) = (knowledge, SimulatedBox<Result<Value, any Error>?>(nil))
-        let process = SimulatedProcess(machine, processes)
+        let process = SimulatedProcess(machine, machine.nextProcess())
         process.begin { result.value = Result { try body(SimulatedClient(knowledge)) } }
         machine.run()
         process.die()
         return result.value!
     }
+}
 
-    private mutating func begin(
-        _ process: SimulatedProcess,
-        _ caller: String,
-        _ client: SimulatedClient.Shared,
+/// The processes of a day. One that was killed is followed by another one, which makes the calls that are left.
+private final class SimulatedDay: @unchecked Sendable {
+    // Unchecked: one thread of a machine runs at a time.
+    private let machine: SimulatedMachine
+    private let knowledge: SimulatedKnowledge
+    private let plan: SimulatedPlan
+    private let recorder: SimulatedRecorder
+    private let cuts: Int
+    private var processes: [SimulatedProcess] = []
+
+    init(
+        _ machine: SimulatedMachine,
+        _ knowledge: SimulatedKnowledge,
         _ plan: SimulatedPlan,
         _ recorder: SimulatedRecorder
     ) {
-        let numbers = callCount..<(callCount + 2 + machine.random.below(6))
-        callCount = numbers.upperBound
-        let machine = machine
-        process.begin {
-            for number in numbers where !process.isDead {
-                let operation = plan.operation(number, &machine.random)
-                recorder.record(caller, number, operation, process) { try client.get().perform(operation) }
+        (self.machine, self.knowledge, self.plan, self.recorder) = (machine, knowledge, plan, recorder)
+        cuts = machine.counts.cuts
+    }
+
+    /// - Parameter threads: The numbers of the calls of each.
+    func beginProcess(_ threads: [Range<Int>]) {
+        let process = SimulatedProcess(machine, machine.nextProcess())
+        processes.append(process)
+        let client = SimulatedClient.Shared(knowledge)
+        for (thread, numbers) in threads.enumerated() {
+            process.begin { [self] in
+                var numbers = numbers
+                while !process.isDead, let number = numbers.popFirst() {
+                    let operation = plan.operation(number, &machine.random)
+                    recorder.record("\(process.number).\(thread)", number, operation, process) {
+                        try client.get().perform(operation)
+                    }
+                }
+                if !numbers.isEmpty, machine.counts.cuts == cuts { beginProcess([numbers]) }
             }
         }
+    }
+
+    func end() {
+        for process in processes { process.die() }
     }
 }
 
 extension SimulatedRandom {
+    /// Half of the days have one kind of trouble or none, and the others several at once.
     fileprivate mutating func chances() -> SimulatedMachine.Chances {
         var chances = SimulatedMachine.Chances()
         chances.change = [2_000, 10_000, 40_000][below(3)]
-        switch below(6) {
-        case 0: break
-        case 1: chances.kill = 200
-        case 2: chances.cut = 150
-        case 3: chances.failure = 1_000
-        case 4: chances.stop = 500
-        default:
-            (chances.kill, chances.cut, chances.stop, chances.clockStep) = (150, 150, 200, 500)
-            chances.failure = happens(50_000) ? 500 : 0
-        }
+        let kinds = happens(50_000) ? below(32) : [0, 1, 2, 4, 8][below(5)]
+        if kinds & 1 != 0 { chances.kill = 150 }
+        if kinds & 2 != 0 { chances.cut = 100 }
+        if kinds & 4 != 0 { chances.failure = [100, 500][below(2)] }
+        if kinds & 8 != 0 { chances.stop = 300 }
+        if kinds & 16 != 0 { chances.clockStep = 500 }
         return chances
     }
 }
 
 /// What the processes of a day are about. Few keys and few kinds of calls make them meet.
 private struct SimulatedPlan: Sendable {
+    private enum Kind: CaseIterable {
+        case write, writeClass, add, remove, expire, update, move, copy, migrate, batch, read, readAll,
+            removeAll,
+            removeExpired
+        case export, load, lock, passcode, rotate
+    }
+
+    private static let favorites: [[Kind]] = [
+        Kind.allCases, [.write, .writeClass, .add, .remove, .expire, .update, .removeExpired],
+        [.write, .remove, .move, .move, .copy, .migrate], [.write, .move, .removeAll, .batch, .readAll],
+        [.write, .move, .export, .load], [.write, .update, .move, .read, .rotate],
+        [.write, .lock, .read, .passcode, .rotate],
+    ]
+
+    private let knowledge: SimulatedKnowledge
     private let keys: [Int]
     /// The calls that most are.
-    private let favorites: Range<Int>
+    private let favorites: [Kind]
     /// Whether passcodes are removed that day, or set. Not both: the first passcode makes another owner of the store, which a process
     /// that knew the one before refuses as long as it lives.
     private let removesPasscodes: Bool
+    /// A call that may be made again, as programs do that were ended in its middle.
+    private let last = SimulatedBox<SimulatedHistory.Operation?>(nil)
 
-    init(_ random: inout SimulatedRandom) {
+    init(_ knowledge: SimulatedKnowledge, _ random: inout SimulatedRandom) {
+        self.knowledge = knowledge
         keys = Array(Simulation.keys.indices.shuffled(using: &random).prefix(1 + random.below(4)))
-        favorites = [0..<50, 0..<19, 19..<30, 26..<44, 44..<50][random.below(5)]
+        favorites = Self.favorites[random.below(Self.favorites.count)]
         removesPasscodes = random.happens(50_000)
     }
 
     func operation(_ number: Int, _ random: inout SimulatedRandom) -> SimulatedHistory.Operation {
+        if let last = last.value, random.happens(20_000) { return last }
+        let kinds = random.happens(80_000) ? favorites : Kind.allCases
+        let operation = operation(kinds[random.below(kinds.count)], number, &random)
+        switch operation {
+        case .move, .copy, .migrate, .removeAll: last.value = operation
+        default: break
+        }
+        return operation
+    }
+
+    private func operation(_ kind: Kind, _ number: Int, _ random: inout SimulatedRandom)
+        -> SimulatedHistory.Operation
+    {
         let (key, other) = (keys[random.below(keys.count)], keys[random.below(keys.count)])
         let (value, replacing, prefix) = ("v\(number)", random.happens(50_000), Simulation.keys[key].0)
-        let range = random.happens(70_000) ? favorites : 0..<50
-        switch range.lowerBound + random.below(range.count) {
-        case 0..<5: return .write(key, value, class: nil)
-        case 5..<9: return .write(key, value, class: ["ak", "ck", "dk"][random.below(3)])
-        case 9..<12: return .add(key, value)
-        case 12..<15: return .remove(key)
-        case 15..<19: return .update(key, value)
-        case 19..<26: return .move(key, other, replacing: replacing)
-        case 26..<30: return .copy(key, other, replacing: replacing)
-        case 30..<33: return .batch(writing: key, value, removing: other)
-        case 33..<37: return .read(key)
-        case 37..<39: return .readAll(prefix: prefix)
-        case 39..<41: return .removeAll(prefix: prefix)
-        case 41..<44: return .export(number)
-        case 44: return .load
-        case 45: return .lock
-        case 46..<48:
+        switch kind {
+        case .write: return .write(key, value, class: nil)
+        case .writeClass: return .write(key, value, class: ["ak", "ck", "dk"][random.below(3)])
+        case .add: return .add(key, value)
+        case .remove: return .remove(key)
+        case .expire: return .expire(key, value)
+        case .update: return .update(key, value)
+        case .move: return .move(key, other, replacing: replacing)
+        case .copy: return .copy(key, other, replacing: replacing)
+        case .migrate: return key == other ? .read(key) : .migrate(key, other, isNamed: replacing)
+        case .batch: return .batch(writing: key, value, removing: other)
+        case .read: return .read(key)
+        case .readAll: return .readAll(prefix: prefix)
+        case .removeAll: return .removeAll(prefix: prefix)
+        case .removeExpired: return .removeExpired(prefix: prefix)
+        case .export: return .export(number)
+        case .load: return knowledge.lastBackup.map { .load($0) } ?? .export(number)
+        case .lock: return .lock
+        case .passcode:
             let isRemoval = removesPasscodes && random.happens(50_000)
             return .passcode(isRemoval ? nil : "quick \(number)", isFirstAllowed: !removesPasscodes)
-        default: return .rotate
+        case .rotate: return .rotate
         }
     }
 }
@@ -259,8 +315,9 @@ final class SimulatedKnowledge: @unchecked Sendable {
     /// All that were ever asked for: one of them is the store's.
     var passcodes: [String] = []
     let backupKey = BackupKey()
-    /// The last complete backup, and what is in it.
-    var backup: (path: String, values: [Int: String])?
+    /// What is in complete backups, by the numbers of the calls that made them.
+    var backups: [Int: [Int: String]] = [:]
+    var lastBackup: Int?
 }
 
 /// Notes the calls of a day and their answers.
@@ -289,7 +346,8 @@ final class SimulatedRecorder: @unchecked Sendable {
         machine.noteOperation()
         time += 1
         let index = history.calls.count
-        let loaded = operation == .load ? knowledge.backup?.values ?? [:] : [:]
+        var loaded: [Int: String] = [:]
+        if case .load(let backup) = operation { loaded = knowledge.backups[backup] ?? [:] }
         history.calls.append(
             .init(caller: caller, number: number, operation: operation, loaded: loaded, begin: time)
         )
@@ -301,6 +359,9 @@ final class SimulatedRecorder: @unchecked Sendable {
             (history.calls[index].end, history.calls[index].answer) = (time, answer)
         } catch {
             history.calls[index].failure = "\(error)"
+            if operation.isOfOneItem, "\(error)".hasSuffix("Nothing was changed.") {
+                history.calls[index].answer = .refused
+            }
             if process.isDead || machine.counts.failures > failures || isExpected(error) { return }
             unexpected = unexpected ?? "\(caller) \(operation): \(error)"
         }

@@ -98,6 +98,22 @@ import LockboxTesting
         #expect(try old.allKeys() == ["b"])
     }
 
+    @Test func anotherPrefixHasItAgain() throws {
+        let old = try store.lockbox(prefix: "old")
+        let source = MigrationSource.backend(lockbox.backend, keyPrefix: "old")
+        let migration = Migration("m", from: source, .string("a"), .string("b", to: "c"))
+        for value in ["first", "second"] {
+            for key in ["a", "b"] { try old.archiveObject(value, forKey: key) }
+            let report = try lockbox.migrate(migration)
+            #expect(report.outcomes.map(\.outcome) == [.migrated, .migrated])
+            #expect(try lockbox.unarchiveObject(String.self, forKey: "a") == value)
+            #expect(try lockbox.unarchiveObject(String.self, forKey: "c") == value)
+            #expect(try old.allKeys().isEmpty)
+            for key in ["a", "c"] { try lockbox.removeObject(forKey: key) }
+        }
+        #expect(try lockbox.migrate(migration)["a"] == .migratedBefore)
+    }
+
     /// An item that stays in the source anyhow is not looked at.
     @Test func keptItemsAreDone() throws {
         let path = try file("app.env", "A=1\n".utf8)
