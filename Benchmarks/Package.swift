@@ -26,6 +26,7 @@ let package = Package(
             name: "LockboxBenchmarks",
             dependencies: [
                 "CFloor", "CEtcd", .product(name: "Lockbox", package: "Lockbox"),
+                .product(name: "LockboxTesting", package: "Lockbox"),
                 .product(name: "LockboxEtcd", package: "Lockbox", condition: .when(traits: ["Etcd"])),
             ]
         ),

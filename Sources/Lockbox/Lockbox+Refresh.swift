@@ -194,12 +194,7 @@ private struct Refresh: Sendable {
     let options: WriteOptions
     let limits: Lockbox.RefreshLimits
     private let id = world.randomNumber
-    private var files: FileStorage? {
-        var storage = (lockbox.backend as? SealedBackend)?.storage
-        // The command's storage passes everything on, to files or to a cluster.
-        while let forwarding = storage as? any ForwardingStorage { storage = forwarding.target }
-        return storage as? FileStorage
-    }
+    private var files: (any FilingStorage)? { (lockbox.backend as? SealedBackend)?.storage.asFiles }
 
     init(_ lockbox: Lockbox, _ key: ItemKey, _ options: WriteOptions, _ limits: Lockbox.RefreshLimits) throws
     {

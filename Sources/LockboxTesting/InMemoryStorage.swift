@@ -1,9 +1,9 @@
 public import LockboxCore
-@_spi(Extensions) public import LockboxStore
+public import LockboxStore
 
 /// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
 /// and lock, except quarantine.
-@_spi(Extensions) public final class InMemoryStorage: RecordStorage {
+public final class InMemoryStorage: PagingStorage, WatchingStorage {
     private struct State {
         var records: [RecordName: Record] = [:]
         var namespaces: Set<String> = []
@@ -18,11 +18,13 @@ public import LockboxCore
 
     /// Practically unlimited, and transactional.
     public var limits: StorageLimits {
-        StorageLimits(maximumRecordLength: .max, maximumChanges: .max, isTransactional: true)
+        StorageLimits(
+            maximumRecordLength: .max,
+            maximumChanges: .max,
+            isTransactional: true,
+            isOnThisDevice: true
+        )
     }
-
-    /// Always `true`.
-    public var isOnThisDevice: Bool { true }
 
     /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
     public func read<Result>(

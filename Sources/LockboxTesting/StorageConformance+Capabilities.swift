@@ -1,7 +1,7 @@
 import Dispatch
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
-@_spi(Extensions) import LockboxStore
+import LockboxStore
 
 /// Optional: not every storage can do it.
 extension StorageConformance {
@@ -9,8 +9,9 @@ extension StorageConformance {
         "there are no findings in a storage that only commits have changed"
     ) {
         subject in
+        guard let storage = subject.storage as? any InspectedStorage else { return }
         func check(after call: String) throws {
-            let findings = try subject.storage.findings()
+            let findings = try storage.findings()
             try subject.expect(findings.isEmpty, "after \(call), findings() returned \(findings)")
         }
         try check(after: "nothing")
@@ -24,24 +25,22 @@ extension StorageConformance {
     }
 
     static let quarantine = StorageConformance("a record that is set aside is absent") { subject in
-        let storage = subject.storage
         let (record, kept) = (subject.record("record"), subject.record("kept"))
-        let bytes = subject.bytes()
-        try subject.put(kept, bytes)
-        for isLocked in [false, true] {
-            func quarantine() throws -> String? {
-                let lock = try isLocked ? storage.lock("namespace") : nil
-                defer { lock?.release() }
-                return try LockboxError.ifSupported { try storage.quarantine(record, lock: lock) }
-            }
-            let call = isLocked ? "quarantine(_:lock:) under a lock" : "quarantine(_:lock:)"
-            try subject.put(record, subject.bytes())
-            guard let location = try quarantine() else { return }
-            try subject.expect(!location.isEmpty, "\(call) did not say where the bytes are now")
-            try subject.expect(record, is: nil, after: call)
-            try subject.expectNames(["kept"], after: call)
-            try subject.expect(kept, is: bytes, after: "\(call) of another record")
-            try subject.expectError(.missing, from: "\(call) of an absent record") { _ = try quarantine() }
+        let (bytes, call) = (subject.bytes(), "quarantine(_:)")
+        for name in [record, kept] { try subject.put(name, bytes) }
+        guard let lock = try lock(subject) as? any QuarantiningLock else { return }
+        defer { lock.release() }
+        let location = try lock.quarantine(record)
+        try subject.expect(!location.isEmpty, "\(call) did not say where the bytes are now")
+        try subject.expect(record, is: nil, after: call)
+        try subject.expectNames(["kept"], after: call)
+        try subject.expect(kept, is: bytes, after: "\(call) of another record")
+        try subject.expectError(.missing, from: "\(call) of an absent record") {
+            _ = try lock.quarantine(record)
+        }
+        lock.release()
+        try subject.expectError(.conflict, from: "\(call) under a lock that was released") {
+            _ = try lock.quarantine(kept)
         }
     }
 }
@@ -50,34 +49,38 @@ extension StorageConformance {
 extension StorageConformance {
     static let locks = StorageConformance("no other commit gets past a lock") { subject in
         let record = subject.record("record")
-        guard let (storage, held) = try lock(subject) else { return }
-        var lock: (any StorageLock)? = held
-        try expectExclusion("the lock of a namespace", record, subject) {
-            try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
-        } release: {
-            lock?.release()
+        guard let lock = try lock(subject) else { return }
+        let isDone = DispatchSemaphore(value: 0)
+        try detachThread {
+            _ = try? subject.isCommitted([.put(record, [1])])
+            isDone.signal()
         }
+        let isOvertaken = isDone.wait(timeout: .now() + 0.1) == .success
+        let outcome = Result { try lock.commit([.put(record, [2])], expecting: [:]) }
+        lock.release()
+        if !isOvertaken { isDone.wait() }
+        try subject.expect(!isOvertaken, "another commit did not wait for the lock of a namespace")
+        guard case .committed = try outcome.get() else {
+            throw subject.failure("the commit under a lock returned \(try outcome.get())")
+        }
+        try subject.expect(record, is: [1], after: "the commit that had waited for a lock")
     }
 
-    static let lockAfterAConflict = StorageConformance(
-        "after a conflict, no other commit comes before the next attempt"
-    ) {
-        subject in
-        let record = subject.record("record")
-        try subject.put(record, subject.bytes())
-        guard let (storage, held) = try lock(subject) else { return }
-        held.release()
-        var lock: (any StorageLock)?
-        let outcome = try storage.commit([.put(record, [0])], expecting: [record: .absent], lock: &lock)
-        guard case .conflict = outcome, lock != nil else {
-            throw subject.failure(
-                "commit(_:expecting:lock:) returned \(outcome) and \(lock == nil ? "no lock" : "a lock")"
-            )
-        }
-        try expectExclusion("the lock that a conflict left", record, subject) {
-            try storage.commit([.put(record, [2])], expecting: [:], lock: &lock)
-        } release: {
-            lock?.release()
+    static let lostLocks = StorageConformance(
+        "a commit is a conflict under a lock that keeps no other commit out"
+    ) { subject in
+        let (record, bytes) = (subject.record("record"), subject.bytes())
+        try subject.put(record, bytes)
+        for isReleased in [true, false] {
+            guard let lock = try lock(subject, of: isReleased ? "namespace" : "other") else { return }
+            if isReleased { lock.release() }
+            let outcome = try lock.commit([.put(record, [0])], expecting: [:])
+            lock.release()
+            let what = isReleased ? "a lock that was released" : "the lock of another namespace"
+            guard case .conflict = outcome else {
+                throw subject.failure("a commit under \(what) returned \(outcome)")
+            }
+            try subject.expect(record, is: bytes, after: "a conflict")
         }
     }
 
@@ -85,7 +88,7 @@ extension StorageConformance {
         subject in
         let record = subject.record("record")
         for isReleased in [true, false] {
-            var held = try lock(subject)?.lock
+            var held = try lock(subject)
             if held == nil { return }
             if isReleased { held?.release() } else { held = nil }
             let isDone = DispatchSemaphore(value: 0)
@@ -106,8 +109,8 @@ extension StorageConformance {
         let (record, other) = (subject.record("record"), subject.record("other", in: nil))
         let bytes = subject.bytes()
         for record in [record, other] { try subject.put(record, bytes) }
-        guard let (storage, held) = try lock(subject) else { return }
-        let outer = try storage.lock(nil)
+        guard let held = try lock(subject) else { return }
+        let outer = try lock(subject, of: nil)
         defer { for lock in [held, outer] { lock?.release() } }
         let calls: [(name: String, call: @Sendable () throws -> Void)] = [
             ("read(_:atLeast:maximum:_:)", { _ = try subject.read(record) }),
@@ -122,38 +125,11 @@ extension StorageConformance {
         }
     }
 
-    /// Takes the lock of the namespace. Returns nil if there are no locks.
-    private static func lock(_ subject: StorageSubject) throws -> (
-        storage: any RecordStorage, lock: any StorageLock
-    )? {
-        let storage = subject.storage
-        return try storage.lock("namespace").map { (storage, $0) }
-    }
-
-    /// Expects that another commit waits until the lock is released, and takes effect then.
-    ///
-    /// - Parameter commit: Puts `[2]` under the lock.
-    private static func expectExclusion(
-        _ lock: String,
-        _ record: RecordName,
-        _ subject: StorageSubject,
-        commit: () throws -> CommitOutcome,
-        release: () -> Void
-    ) throws {
-        let isDone = DispatchSemaphore(value: 0)
-        try detachThread {
-            _ = try? subject.isCommitted([.put(record, [1])])
-            isDone.signal()
-        }
-        let isOvertaken = isDone.wait(timeout: .now() + 0.1) == .success
-        let outcome = Result { try commit() }
-        release()
-        if !isOvertaken { isDone.wait() }
-        try subject.expect(!isOvertaken, "another commit did not wait for \(lock)")
-        guard case .committed = try outcome.get() else {
-            throw subject.failure("the commit under \(lock) returned \(try outcome.get())")
-        }
-        try subject.expect(record, is: [1], after: "the commit that had waited for \(lock)")
+    /// Takes the lock of a namespace. Returns nil if there are no locks.
+    private static func lock(_ subject: StorageSubject, of namespace: String? = "namespace") throws
+        -> (any StorageLock)?
+    {
+        try (subject.storage as? any LockingStorage)?.lock([namespace])
     }
 }
 
@@ -162,7 +138,7 @@ extension StorageConformance {
     static let notices = StorageConformance(
         "changes of a namespace's records are reported until the subscription ends"
     ) { subject in
-        let storage = subject.storage
+        guard let storage = subject.storage as? any WatchingStorage else { return }
         for name in ["replaced", "gone"] { try subject.put(subject.record(name), subject.bytes()) }
         let changed = ["new", "replaced", "one of two", "two of two"]
         let bytes = Dictionary(uniqueKeysWithValues: changed.map { ($0, subject.bytes()) })
@@ -192,7 +168,7 @@ extension StorageConformance {
 
     static let noticesEndFromWithin = StorageConformance("a subscription can be ended by what it reports to")
     { subject in
-        let storage = subject.storage
+        guard let storage = subject.storage as? any WatchingStorage else { return }
         try subject.checkEndFromWithin(
             { report in
                 try LockboxError.ifSupported { try storage.subscribe(to: "namespace") { _ in report() } }

@@ -1,7 +1,7 @@
 import Dispatch
 @_spi(Extensions) import LockboxCore
 import LockboxPlatform
-@_spi(Extensions) import LockboxStore
+import LockboxStore
 
 extension StorageConformance {
     static let expectations = StorageConformance("nothing is changed unless every expectation holds") {
@@ -141,8 +141,6 @@ extension StorageConformance {
     }
 
     private static func increment(_ record: RecordName, _ subject: StorageSubject) throws {
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
         let storage = subject.storage
         while true {
             guard let old = try storage.read([record], maximum: 100)[record] else {
@@ -150,12 +148,7 @@ extension StorageConformance {
             }
             let count = Int(old.bytes[16]) + Int(old.bytes[17]) << 8 + 1
             let bytes = subject.bytes(16) + [UInt8(count & 0xFF), UInt8(count >> 8)]
-            let (changes, expected) = ([RecordChange.put(record, bytes)], [record: old.revision])
-            switch try storage.commit(changes, expecting: expected, lock: &lock) {
-            case .committed: return
-            case .conflict: continue
-            case .unknown(let error): throw error
-            }
+            if try subject.isCommitted([.put(record, bytes)], expecting: [record: old.revision]) { return }
         }
     }
 

@@ -59,7 +59,14 @@ import Lockbox
         let wrapped: InMemoryStorage
         let calls = Protected(0)
 
-        var isOnThisDevice: Bool { false }
+        var limits: StorageLimits {
+            StorageLimits(
+                maximumRecordLength: .max,
+                maximumChanges: .max,
+                isTransactional: true,
+                isOnThisDevice: false
+            )
+        }
 
         func begin(_ call: StorageCall) { calls.withLock { $0 += 1 } }
     }

@@ -1,11 +1,12 @@
 #if Etcd
     import Foundation
     import Lockbox
-    @_spi(Extensions) import LockboxEtcd
-    @_spi(Extensions) import LockboxStore
+    import LockboxEtcd
+    import LockboxStore
+    @_spi(Extensions) import LockboxTesting
 
     /// Notes how large the transactions are in which a storage in etcd writes.
-    final class WatchedStorage: ForwardingStorage {
+    final class WatchedStorage: ForwardingStorage, PagingStorage, WatchingStorage {
         private let storage: EtcdStorage
         private let lock = NSLock()
         nonisolated(unsafe) private var sizes: [Int] = []
@@ -24,6 +25,6 @@
             return try storage.commit(changes, expecting: expecting)
         }
 
-        var target: any RecordStorage { storage }
+        var target: EtcdStorage { storage }
     }
 #endif

@@ -1,9 +1,9 @@
 #if Etcd
     @_spi(Extensions) import LockboxCore
     import LockboxPlatform
-    @_spi(Extensions) public import LockboxStore
+    public import LockboxStore
 
-    @_spi(Extensions) extension EtcdStorage {
+    extension EtcdStorage {
         /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
         public func read<Result>(
             _ record: RecordName,

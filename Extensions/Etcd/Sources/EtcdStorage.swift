@@ -131,8 +131,8 @@
         }
     }
 
-    @_spi(Extensions) extension EtcdStorage: RecordStorage {
-        /// A record has at most 1 MiB, a commit at most 126 changes with 1.25 MiB. Commits are transactions.
+    extension EtcdStorage: PagingStorage, WatchingStorage {
+        /// A record has at most 1 MiB, a commit at most 126 changes with 1.25 MiB. Commits are transactions. Other machines share them.
         ///
         /// They fit etcd's defaults of 1.5 MiB for a request (`--max-request-bytes`) and 128 operations for a transaction
         /// (`--max-txn-ops`).
@@ -142,6 +142,7 @@
                 maximumChanges: 126,
                 maximumCommitLength: Self.maximumCommitLength,
                 isTransactional: true,
+                isOnThisDevice: false,
                 conflictTime: gateway.timeLimit * 6
             )
         }
@@ -151,9 +152,6 @@
 
         /// The comparisons, or the operations, of a transaction.
         static let maximumOperations = 128
-
-        /// `false`: other machines share the cluster.
-        public var isOnThisDevice: Bool { false }
 
         /// Returns how errors refer to a record.
         public func location(of record: RecordName) -> String { "etcd:\(path(record))" }
@@ -165,24 +163,6 @@
 
         /// Keeps `dump(_:)` from showing the contents.
         public var customMirror: Mirror { Mirror(self, children: []) }
-    }
-
-    extension SealedBackend {
-        /// Creates a backend for the store in a cluster. Reads and writes nothing.
-        ///
-        /// - Parameters:
-        ///   - storage: The cluster, and the store's path there.
-        ///   - deviceKey: The source of the device key, which every machine that uses the store needs. It is not kept in the
-        ///     cluster.
-        ///   - requirements: The program's requirements for the store.
-        public convenience init(
-            storage: EtcdStorage,
-            deviceKey: DeviceKeySource,
-            requires requirements: StoreRequirements = StoreRequirements()
-        ) {
-            let storage: any RecordStorage = storage
-            self.init(storage: storage, deviceKey: deviceKey, requires: requirements)
-        }
     }
 
     extension EtcdStorage {
@@ -223,7 +203,7 @@
         }
     }
 
-    @_spi(Extensions) extension EtcdStorage {
+    extension EtcdStorage {
         /// Makes all of the changes if the records have the expected revisions, otherwise none. This is one
         /// transaction, which is sent again if the answer is lost, and takes effect at most once.
         public func commit(

@@ -2,7 +2,7 @@
     import CCurl
     @_spi(Extensions) import LockboxCore
     import LockboxPlatform
-    @_spi(Extensions) public import LockboxStore
+    public import LockboxStore
 
     /// A subscription: a thread with a connection of its own, on which etcd names each change. If the connection ends, another
     /// one goes on at the same revision, so nothing is missed.
@@ -300,7 +300,7 @@
         }
     }
 
-    @_spi(Extensions) extension EtcdStorage {
+    extension EtcdStorage {
         /// Begins to report changes of the records in a namespace. Needs a thread and a connection for each
         /// subscription. If the connection to one member ends, it goes on with another one, and nothing is missed. If
         /// etcd has been compacted meanwhile, anything may have changed (`RecordNotice.everything`).

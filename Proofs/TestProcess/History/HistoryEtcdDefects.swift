@@ -4,6 +4,7 @@
     @testable import LockboxCore
     @testable import LockboxEtcd
     @_spi(Extensions) @testable import LockboxStore
+    @_spi(Extensions) import LockboxTesting
 
     /// The defect of a ``DefectiveEtcdStorage``: `Proofs/Cluster/run --controls` shows that the checker sees each.
     enum EtcdDefect: String, CaseIterable {
@@ -16,7 +17,7 @@
     }
 
     /// A storage as one could also have written it.
-    struct DefectiveEtcdStorage: ForwardingStorage {
+    struct DefectiveEtcdStorage: ForwardingStorage, PagingStorage, WatchingStorage {
         private let storage: EtcdStorage
         private let defect: EtcdDefect
         /// One member alone.
@@ -34,7 +35,7 @@
             )
         }
 
-        var target: any RecordStorage { storage }
+        var target: EtcdStorage { storage }
 
         func read<Result>(
             _ record: RecordName,

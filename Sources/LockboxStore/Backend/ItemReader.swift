@@ -4,9 +4,10 @@ import LockboxPlatform
 /// Reads items: finds their records, opens them, and lists them. Changes nothing.
 final class ItemReader: Sendable {
     let keys: KeyStore
+    private let limits: StorageLimits
     private let namespaces = Protected<(key: SecretKey?, names: [String: String])>((nil, [:]))
 
-    init(_ keys: KeyStore) { self.keys = keys }
+    init(_ keys: KeyStore) { (self.keys, limits) = (keys, keys.storage.limits) }
 
     var storage: any RecordStorage { keys.storage }
 
@@ -117,7 +118,7 @@ final class ItemReader: Sendable {
     ///   - keyring: Receives the current keys.
     /// - Returns: Whether it has read both. If false, nothing was changed.
     func readBesideKeybag(_ record: inout ItemRecord, _ keyring: inout Keyring) throws -> Bool {
-        guard !storage.isOnThisDevice, storage.limits.isTransactional else { return false }
+        guard !limits.isOnThisDevice, limits.isTransactional else { return false }
         let keybag = RecordName.keybag
         guard let found = try readIfWhole([keybag, record.name]) else { return false }
         record.contents = found[record.name].map(KnownContents.present) ?? .absent
@@ -263,17 +264,17 @@ final class ItemReader: Sendable {
 
     // MARK: Many records
 
-    /// Calls a closure with each item's record of a namespace, with its contents if a transactional storage gives them.
+    /// Calls a closure with each item's record of a namespace, with its contents if the storage gives them in pages.
     func forEachRecord(
         in namespace: String,
         waitingForCommits: Bool = false,
         _ body: (ItemRecord) throws -> Void
     ) throws {
         // Otherwise the names alone, which need less memory, are followed by one read for each.
-        guard storage.limits.isTransactional else {
+        guard let paging = storage as? any PagingStorage else {
             return try items(in: namespace, waitingForCommits: waitingForCommits).forEach(body)
         }
-        try storage.forEachPage(
+        try paging.forEachPage(
             of: namespace,
             maximum: ItemEnvelope.maximumLength,
             waitingForCommits: waitingForCommits

@@ -32,27 +32,27 @@ struct ItemRemover: Sendable {
         guard let keyring = try keys.keyring(creating: false) else { return }
         let namespace = reader.namespace(of: prefix, keyring)
         if try reader.items(in: namespace).isEmpty {
-            try storage.synchronize(namespace)
+            try storage.asFiles?.synchronize(namespace)
             return try keys.checkIsThere()
         }
         // Each record is removed once: what is there later is another item.
         var removed: Set<RecordID> = []
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
-        _ = try removeListed(in: namespace, besides: &removed, under: &lock)
-        // Now the items that were moved meanwhile. With a lock, no item is moved any more.
-        lock = try storage.lock(namespace)
+        _ = try removeListed(in: namespace, besides: &removed, under: nil)
+        // Now the items that were moved meanwhile.
         var conflicts = ConflictLimit()
-        while let found = try removeListed(in: namespace, besides: &removed, under: &lock), lock == nil {
-            try conflicts.check(found, storage)
+        while true {
+            let lock = try storage.lockIfSupported([namespace])
+            defer { lock?.release() }
+            guard let left = try removeListed(in: namespace, besides: &removed, under: lock) else { return }
+            try conflicts.check(left, storage)
         }
     }
 
-    /// - Returns: One of the records that were found. They may have been moved meanwhile.
+    /// - Returns: A record that may be left, under its name or another one. Under a lock, no item is moved.
     private func removeListed(
         in namespace: String,
         besides removed: inout Set<RecordID>,
-        under lock: inout (any StorageLock)?
+        under lock: (any StorageLock)?
     ) throws -> RecordName? {
         var listed: [(item: ItemRecord, revision: RecordRevision?)] = []
         let hasLocks = !storage.limits.isTransactional
@@ -60,18 +60,19 @@ struct ItemRemover: Sendable {
             if removed.contains(item.id) { return }
             listed.append((ItemRecord(name: item.name, id: item.id), hasLocks ? nil : revision(of: item)))
         }
+        var left = lock == nil ? listed.first?.item.name : nil
         let length = min(Self.removalBatch, storage.limits.maximumChanges)
         for start in stride(from: 0, to: listed.count, by: length) {
             let batch = listed[start..<min(start + length, listed.count)]
             let expected = batch.compactMap { item, revision in revision.map { (item.name, $0) } }
             let changes = batch.map { RecordChange.remove($0.item.name) }
-            switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }, lock: &lock) {
+            switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }, under: lock) {
             case .committed: removed.formUnion(batch.map(\.item.id))
             case .unknown(let error): throw error
-            case .conflict: break
+            case .conflict: left = changes[0].record
             }
         }
-        return listed.first?.item.name
+        return left
     }
 
     /// Returns nil if the record cannot be read. Then no item in it can be moved.
@@ -132,7 +133,7 @@ struct ItemRemover: Sendable {
         _ choose: (ItemRecord) throws -> Decision?
     ) throws -> Int {
         if items.isEmpty {
-            try storage.synchronize(items.namespace)
+            try storage.asFiles?.synchronize(items.namespace)
             try keys.checkIsThere()
         }
         var count = 0
@@ -148,9 +149,8 @@ struct ItemRemover: Sendable {
         _ items: Slice<ItemRecords>,
         _ choose: (ItemRecord) throws -> Decision?
     ) throws -> Int {
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
-        var conflicts = ConflictLimit()
+        var attempts = CommitAttempts(storage)
+        defer { attempts.release() }
         while true {
             var changes: [RecordChange] = []
             var expected: [RecordName: RecordRevision] = [:]
@@ -160,11 +160,7 @@ struct ItemRemover: Sendable {
                 changes += decision.changes.map { .remove($0.record.name) }
             }
             if changes.isEmpty { return 0 }
-            switch try storage.commit(changes, expecting: expected, lock: &lock) {
-            case .committed: return changes.count
-            case .unknown(let error): throw error
-            case .conflict: try conflicts.check(changes[0].record, storage)
-            }
+            if try attempts.commit(changes, expecting: expected) { return changes.count }
         }
     }
 }

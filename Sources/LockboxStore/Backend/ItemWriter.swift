@@ -106,32 +106,19 @@ struct ItemWriter: Sendable {
     /// another writer has changed one of the records.
     func commit(_ edits: [ItemEdit], with keyring: Keyring) throws {
         var (rest, keyring) = (edits[...], keyring)
-        var (lock, locked): ((any StorageLock)?, Set<String?>) = (nil, [])
-        defer { lock?.release() }
+        var attempts = CommitAttempts(storage)
+        defer { attempts.release() }
         let limits = (count: storage.limits.maximumChanges, length: 4 << 20)
         var next = limits
-        var conflicts = ConflictLimit()
         while !rest.isEmpty {
             do {
                 keyring = try keys.newest(keyring)
                 let part = try prepare(rest.prefix(next.count), with: keyring, maximumLength: next.length)
-                // A decision may have changed its mind, and need locks that come before this one.
-                let namespaces = part.changes.namespaces(expecting: part.expected)
-                if namespaces != locked {
-                    lock?.release()
-                    (lock, locked) = (nil, namespaces)
-                }
-                let outcome: CommitOutcome =
-                    try part.changes.isEmpty
-                    ? .committed : storage.commit(part.changes, expecting: part.expected, lock: &lock)
-                switch outcome {
-                case .committed:
+                if try part.changes.isEmpty || attempts.commit(part.changes, expecting: part.expected) {
                     rest = rest.dropFirst(part.count)
-                    lock?.release()
-                    (lock, next, conflicts) = (nil, limits, ConflictLimit())
-                case .unknown(let error): throw error
-                case .conflict:
-                    try conflicts.check(part.changes[0].record, storage)
+                    attempts.release()
+                    next = limits
+                } else {
                     // The lock is for these records.
                     next = (part.count, .max)
                     keyring = try keys.currentKeyring()
@@ -276,7 +263,7 @@ struct ItemWriter: Sendable {
     /// Lockbox's own records are exempt: they have such a class only to stay out of backups.
     private func checkStaysHere(_ item: StoredItem) throws {
         let accessibility = item.attributes.accessibility
-        if storage.isOnThisDevice || !accessibility.isThisDeviceOnly
+        if storage.limits.isOnThisDevice || !accessibility.isThisDeviceOnly
             || ItemKey.isReserved(prefix: item.key.prefix)
         {
             return

@@ -67,12 +67,12 @@ extension SealedBackend {
             var file = try path == "-" ? AtomicFile(standardOutput: calls) : AtomicFile(path, calls)
             var report = ExportReport()
             let begin = world.uptime
-            let locks = attempt > Self.attempts.unlocked && duration < .seconds(10) ? locks(of: prefix) : []
+            let lock = attempt > Self.attempts.unlocked && duration < .seconds(10) ? lock(of: prefix) : nil
             let isOfOneMoment = try write(age.anew(), to: file, prefix, &report) {
                 // It could write to the store, and wait for itself.
-                if locks.isEmpty { progress($0) }
+                if lock == nil { progress($0) }
             }
-            locks.forEach { $0.release() }
+            lock?.release()
             duration = world.uptime - begin
             if !isOfOneMoment {
                 if attempt < Self.attempts.all { continue }
@@ -93,13 +93,10 @@ extension SealedBackend {
     /// How often an export is begun, and how often of these others need not wait for it.
     private static var attempts: (all: Int, unlocked: Int) { (10, 3) }
 
-    /// Keeps others from changing items. Empty if that is not possible, for whatever reason: it may still be read.
-    private func locks(of prefix: String?) -> [any StorageLock] {
-        do {
-            guard let keyring = try keyStore.keyring(creating: false) else { return [] }
-            // In the order of commits.
-            return try namespacesToExport(keyring, prefix).sorted().compactMap { try storage.lock($0) }
-        } catch { return [] }
+    /// Keeps others from changing items. Nil if that is not possible, for whatever reason: it may still be read.
+    private func lock(of prefix: String?) -> (any StorageLock)? {
+        guard let keyring = try? keyStore.keyring(creating: false) else { return nil }
+        return try? storage.lockIfSupported(Set(namespacesToExport(keyring, prefix)))
     }
 
     /// Returns whether at the end all items are still as they were read.
@@ -142,7 +139,7 @@ extension SealedBackend {
 
     /// The moments of the folders. Nil if there are none, or if one cannot be told.
     private func moments(_ keyring: Keyring, _ prefix: String?) -> [String: FolderMoment]? {
-        guard let files = storage as? FileStorage else { return nil }
+        guard let files = storage.asFiles else { return nil }
         do {
             var moments: [String: FolderMoment] = [:]
             for namespace in try namespacesToExport(keyring, prefix) {

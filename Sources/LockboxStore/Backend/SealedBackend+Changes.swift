@@ -10,7 +10,10 @@ extension SealedBackend {
     ) throws -> @Sendable () -> Void {
         let namespace = reader.namespace(of: prefix, try keyStore.currentKeyring(creating: true))
         let names = KnownNames(self, namespace)
-        let cancel = try storage.subscribe(to: namespace) { names.receive($0, report) }
+        guard let watching = storage as? any WatchingStorage else {
+            throw LockboxError.notSupported(operation: "observing changes")
+        }
+        let cancel = try watching.subscribe(to: namespace) { names.receive($0, report) }
         do { try names.learn() } catch {
             cancel()
             throw error

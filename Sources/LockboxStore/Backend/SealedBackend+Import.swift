@@ -72,7 +72,9 @@ extension SealedBackend {
         }
         if !batch.isEmpty { try importBatch() }
         // The writer of these items may have been killed before they were durable.
-        if !isDryRun { try state.unchanged.sorted().forEach(storage.synchronize) }
+        if !isDryRun {
+            for namespace in state.unchanged.sorted() { try storage.asFiles?.synchronize(namespace) }
+        }
         return state.report
     }
 
@@ -139,7 +141,7 @@ extension SealedBackend {
         do { return try readablePlace(record, keyring, of: new, state) } catch let error as LockboxError
             where error.isOfOneRecord
         {
-            let item = try new.raised(to: classInHeader(ofFile: storage.location(of: record.name)))
+            let item = try new.raised(to: classInHeader(of: record.name))
             return Place(
                 state: .unreadable(error),
                 looked: Looked(record, .absent, ExistingItem()),
@@ -155,7 +157,7 @@ extension SealedBackend {
         // If it was set aside, and not written since, its class was found before.
         let aside = state.unreadable[record.name]
         let header = old.content.damage.flatMap { _ in
-            classInHeader(ofFile: storage.location(of: record.name))
+            classInHeader(of: record.name)
         }
         let item = try new.raised(to: old.content.attributes?.accessibility ?? header ?? aside)
         if old.content.damage != nil { return Place(state: .damaged, looked: old, item: item) }
@@ -178,17 +180,9 @@ extension SealedBackend {
         }
     }
 
-    /// The class that an item's file names which the storage refuses to read. It is not authentic, and only raises another.
-    private func classInHeader(ofFile path: String) -> Accessibility? {
-        // In other storages, the location is no path.
-        guard Path.isAbsolute(path) else { return nil }
-        let calls = SystemCalls()
-        let file = CInt(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY))
-        guard file >= 0 else { return nil }
-        defer { calls.close(file) }
-        var bytes = [UInt8](repeating: 0, count: ItemHeader.length)
-        let count = bytes.withUnsafeMutableBytes { calls.read(file, into: $0) }
-        guard count == bytes.count else { return nil }
+    /// The class that an item names whose record the storage refuses to read. It is not authentic, and only raises another.
+    private func classInHeader(of record: RecordName) -> Accessibility? {
+        var bytes = storage.asFiles?.unsafeBeginning(of: record, count: ItemHeader.length) ?? []
         return bytes.withUnsafeMutableBytes { ItemHeader.beginning(of: $0)?.accessibility }
     }
 
@@ -199,7 +193,11 @@ extension SealedBackend {
         guard case .unreadable(let error) = try place(record, keyring, of: item, state).state,
             error.isInTheWay
         else { return }
-        do { _ = try storage.quarantine(record.name, lock: nil) } catch is LockboxError {
+        do {
+            let lock = try storage.lockIfSupported([record.name.namespace])
+            defer { lock?.release() }
+            _ = try lock.quarantine(record.name)
+        } catch is LockboxError {
             // It is in the way still, and will be named.
         }
     }

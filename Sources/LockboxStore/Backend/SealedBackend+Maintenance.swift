@@ -13,7 +13,7 @@ extension SealedBackend {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func verify(progress: (StoreProgress) -> Void = { _ in }) throws -> VerifyReport {
         var report = VerifyReport()
-        report.findings = try storage.findings()
+        report.findings = try findings()
         let keyring: Keyring?
         do { keyring = try keyStore.checkedKeyring() } catch let error as LockboxError {
             guard let location = error.locationOfDamagedKeys else { throw error }
@@ -38,6 +38,9 @@ extension SealedBackend {
         }
         return report
     }
+
+    /// Returns what the storage has besides records, and what is not safe to use. Changes nothing.
+    @_spi(Extensions) public func findings() throws -> [StoreFinding] { try storage.findingsIfSupported() }
 
     private func verifyManifest(_ report: inout VerifyReport) throws {
         guard let first = try keyStore.own().keybag.closing.manifest,
@@ -126,26 +129,19 @@ extension SealedBackend {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func remove(record: String) throws -> Bool {
         let record = try recordName(record)
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
-        var conflicts = ConflictLimit()
+        var attempts = CommitAttempts(storage)
+        defer { attempts.release() }
         while true {
             var expected: [RecordName: RecordRevision] = [:]
             switch try repairState(of: record) {
             case .readable: return false
             case .absent: break
             case .damaged(let revision): expected[record] = revision
-            case .unread where lock == nil:
+            case .unread:
                 // It has no revision to expect. So no other writer may commit between this read and the removal.
-                lock = try storage.lock(record.namespace)
-                if lock != nil { continue }
-            case .unread: break
+                if try attempts.lock([record.namespace]) { continue }
             }
-            switch try storage.commit([.remove(record)], expecting: expected, lock: &lock) {
-            case .committed: return true
-            case .unknown(let error): throw error
-            case .conflict: try conflicts.check(record, storage)
-            }
+            if try attempts.commit([.remove(record)], expecting: expected) { return true }
         }
     }
 
@@ -155,12 +151,12 @@ extension SealedBackend {
     public func quarantine(record: String) throws -> String {
         let record = try recordName(record)
         // No other writer commits between the check and the quarantine.
-        let lock = try storage.lock(record.namespace)
+        let lock = try storage.lockIfSupported([record.namespace])
         defer { lock?.release() }
         if case .readable = try repairState(of: record) {
             throw LockboxError.conflict(record: storage.location(of: record))
         }
-        return try storage.quarantine(record, lock: lock)
+        return try lock.quarantine(record)
     }
 
     /// Whether a record that was named as unreadable still is: another writer may have replaced it since.

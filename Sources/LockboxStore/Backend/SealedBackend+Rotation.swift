@@ -182,7 +182,9 @@ extension SealedBackend {
             func skip(_ folder: UnreadableItem) throws {
                 if unreadable[folder.location] == nil { throw folder.error }
             }
-            try reader.skippingIfUnusable(namespace, unreadable: skip) { try storage.synchronize(namespace) }
+            try reader.skippingIfUnusable(namespace, unreadable: skip) {
+                try storage.asFiles?.synchronize(namespace)
+            }
         }
         let isClosed = try keyChanges.closeOlderEpochs(keyring, listing: old.manifest, needed: old.epochs)
         return isClosed ? old : nil

@@ -30,13 +30,12 @@ public final class SealedBackend: LockboxBackend {
     ///   - deviceKey: The source of the device key, which encrypts the keybag. It must always be the same for one
     ///     store, unless `rotateKeys(newDeviceKey:)` replaces it.
     ///   - requirements: The program's requirements for the store.
-    @_spi(Extensions)
     public convenience init(
         storage: any RecordStorage,
         deviceKey: DeviceKeySource = .stored,
         requires requirements: StoreRequirements = StoreRequirements()
     ) {
-        let memory = StoreMemory.ofUser(of: (storage as? FileStorage)?.directory)
+        let memory = StoreMemory.ofUser(of: storage.asFiles?.directory)
         self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements, memory: memory))
     }
 
@@ -122,7 +121,7 @@ public final class SealedBackend: LockboxBackend {
     public var maximumValueSize: Int { writer.maximumValueSize }
 
     /// Whether the items stay on this device: `false` for a storage that other machines share.
-    public var isOnThisDevice: Bool { storage.isOnThisDevice }
+    public var isOnThisDevice: Bool { storage.limits.isOnThisDevice }
 
     // MARK: Writing
 
@@ -163,7 +162,7 @@ public final class SealedBackend: LockboxBackend {
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func synchronize(prefix: String) throws {
         guard let keyring = try keyStore.keyring(creating: false) else { return }
-        try storage.synchronize(reader.namespace(of: prefix, keyring))
+        try storage.asFiles?.synchronize(reader.namespace(of: prefix, keyring))
     }
 
     // MARK: Removing

@@ -1,43 +1,32 @@
 public import LockboxCore
 import LockboxPlatform
 
-@_spi(Extensions) extension FileStorage {
+@_spi(Extensions) extension FileStorage: LockingStorage {
     /// Makes the changes under the locks of their folders, and of those of the expected items.
     public func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
         -> CommitOutcome
     {
-        var lock: (any StorageLock)?
-        defer { lock?.release() }
-        return try commit(changes, expecting: expecting, lock: &lock)
+        try commit(changes, expecting: expecting, under: nil)
     }
 
-    /// Commits under a lock that the caller holds, or takes one.
-    public func commit(
+    /// - Parameter given: The locks that the caller holds, or nil to take them.
+    func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision],
-        lock: inout (any StorageLock)?
+        under given: FolderLocks?
     ) throws -> CommitOutcome {
         if let outcome = try confirmRemoval(changes, expecting) { return outcome }
-        let namespaces = changes.namespaces(expecting: expecting)
         // Before the lock, so that writers wait only for each other's renames, and not for each other's disk.
         let isEarly = changes.count <= TemporaryFiles.filesAtOnce
         var temporary = try isEarly && changes.contains(where: \.isPut) ? writeFiles(changes) : nil
         defer { temporary?.remove() }
-        let given = held(lock, for: namespaces)
-        if let given, try !areInPlace(given) {
-            // The records that the caller has looked at under them may have changed.
-            lock = nil
-            return .conflict
-        }
-        let locks = try given ?? FolderLocks(folderIDs(of: namespaces).map(acquireLock))
+        // Under locks that were lost, the records that the caller has looked at may have changed.
+        if let given, try !given.keepOthersOut(of: changes.map(\.record.namespace)) { return .conflict }
+        let locks = try given ?? locks(of: changes.namespaces(expecting: expecting))
+        defer { if given == nil { locks.release() } }
         // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
-        where try revision(of: record, locks) != expected {
-            lock = locks
-            return .conflict
-        }
-        // Not earlier: after a conflict, the caller has the locks.
-        defer { if given == nil { locks.release() } }
+        where try revision(of: record, locks) != expected { return .conflict }
         if temporary == nil, changes.contains(where: \.isPut) {
             // While many files are synchronized, those who wait see that it goes on.
             temporary = try writeFiles(changes) {
@@ -69,12 +58,6 @@ import LockboxPlatform
         return .committed
     }
 
-    /// Makes what others have renamed or removed in a namespace durable. The process that did it may have been killed
-    /// before its own fsync.
-    public func synchronize(_ namespace: String) throws(LockboxError) {
-        try synchronizeFolder(.namespace(namespace))
-    }
-
     func synchronizeFolder(_ id: StoreFolders.FolderID) throws(LockboxError) {
         try folders.sparingDescriptors { () throws(LockboxError) in
             try folders.folder(id, creating: false)?.synchronizeChanges()
@@ -83,33 +66,18 @@ import LockboxPlatform
 
     // MARK: The locks
 
-    /// Waits for the lock of the namespace's folder, and takes it.
-    public func lock(_ namespace: String?) throws(LockboxError) -> (any StorageLock)? {
-        FolderLocks([try acquireLock(.init(namespace: namespace))])
-    }
-
-    /// Returns the locks that a caller holds, if they are those of these namespaces.
-    func held(_ lock: (any StorageLock)?, for namespaces: Set<String?>) -> FolderLocks? {
-        guard let locks = lock as? FolderLocks,
-            namespaces.allSatisfy({ locks.covers(.init(namespace: $0)) })
-        else { return nil }
-        return locks
-    }
-
-    /// Whether locks that were taken still keep others out. They do not if the store was moved meanwhile, or a lock file removed.
-    /// They are released then: the thread would wait for itself.
-    func areInPlace(_ locks: FolderLocks) throws(LockboxError) -> Bool {
-        for held in locks.held {
-            if try folders.isInPlace(held.folder, held.id), try held.lock.isInPlace { continue }
-            locks.release()
-            return false
-        }
-        return true
+    /// Waits for the locks of the namespaces' folders, and takes them.
+    public func lock(_ namespaces: Set<String?>) throws(LockboxError) -> any StorageLock {
+        try locks(of: namespaces)
     }
 
     /// Always in the same order, to avoid deadlocks.
-    private func folderIDs(of namespaces: Set<String?>) -> [StoreFolders.FolderID] {
-        namespaces.sorted { $0 ?? "" < $1 ?? "" }.map { .init(namespace: $0) }
+    private func locks(of namespaces: Set<String?>) throws(LockboxError) -> FolderLocks {
+        var held: [FolderLocks.Held] = []
+        for namespace in namespaces.sorted(by: { $0 ?? "" < $1 ?? "" }) {
+            held.append(try acquireLock(.init(namespace: namespace)))
+        }
+        return FolderLocks(self, held)
     }
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.

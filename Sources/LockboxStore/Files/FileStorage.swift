@@ -62,11 +62,13 @@ import LockboxPlatform
     /// Records of up to 1 GiB, and 1,000 changes in a commit. Not transactional: each record is changed
     /// separately.
     public var limits: StorageLimits {
-        StorageLimits(maximumRecordLength: 1 << 30, maximumChanges: 1000, isTransactional: false)
+        StorageLimits(
+            maximumRecordLength: 1 << 30,
+            maximumChanges: 1000,
+            isTransactional: false,
+            isOnThisDevice: true
+        )
     }
-
-    /// Always `true`.
-    public var isOnThisDevice: Bool { true }
 
     /// Returns the record's path.
     ///
@@ -93,6 +95,17 @@ import LockboxPlatform
                 try $0.readRecord(record, atLeast: minimum, maximum: maximum, body)
             }
         }
+    }
+
+    /// Reads the files one after the other.
+    public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
+        var found: [RecordName: Record] = [:]
+        for record in records {
+            found[record] = try read(record, atLeast: .max, maximum: maximum) {
+                Record(bytes: Array($0.bytes), revision: $0.revision)
+            }
+        }
+        return found
     }
 
     /// Returns whether the record exists, readable or not.
@@ -198,9 +211,7 @@ import LockboxPlatform
         }
     }
 
-    /// Returns the same value as long as no file is renamed into a namespace's folder. A removal need not change it. Nil if it cannot be
-    /// told: there is no folder, a writer is at work or was killed, or on FUSE, which may show a change late.
-    func moment(of namespace: String) throws(LockboxError) -> FolderMoment? {
+    package func moment(of namespace: String) throws(LockboxError) -> FolderMoment? {
         try folders.sparingDescriptors { () throws(LockboxError) in
             guard let folder = try folders.current(.namespace(namespace)), !folder.isOnFUSE else {
                 return nil
@@ -210,23 +221,10 @@ import LockboxPlatform
         }
     }
 
-    // MARK: Optional
-
-    /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
-    /// machine.
-    public func subscribe(
-        to namespace: String,
-        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
-    ) throws(LockboxError) -> @Sendable () -> Void {
-        if let refusal = folders.location.refusal { throw refusal }
-        // The store's folder can be moved, and with it the folders `items` and the namespace's.
-        let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
-        try watch.start(report)
-        return { watch.cancel() }
-    }
+    // MARK: Findings and quarantine
 
     /// Returns the files and folders in the store that do not belong there or are not safe to use.
-    public func findings() throws(LockboxError) -> [StoreFinding] {
+    package func findings() throws(LockboxError) -> [StoreFinding] {
         guard let root = try folders.folder(.root, creating: false) else { return [] }
         let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
         var findings: [StoreFinding] = []
@@ -279,14 +277,8 @@ import LockboxPlatform
         StoreFinding(kind: .foreign, location: location, reason: "it does not belong to the store")
     }
 
-    /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and
-    /// returns its path. Takes the lock unless the caller holds it.
-    public func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws(LockboxError) -> String {
-        let given = held(lock, for: [record.namespace])
-        if let given, try !areInPlace(given) { throw LockboxError.conflict(record: location(of: record)) }
-        // Released at the end, when it is deallocated, unless it is the caller's.
-        let locks =
-            if let given { given } else { FolderLocks([try acquireLock(.init(namespace: record.namespace))]) }
+    /// Moves a record's file, link or folder into the store's folder `quarantine`, where nothing reads it, and returns its path.
+    func quarantine(_ record: RecordName, under locks: FolderLocks) throws(LockboxError) -> String {
         let path = try moveAside(record, under: locks)
         try synchronizeFolders(of: locks)
         return path
@@ -309,13 +301,46 @@ import LockboxPlatform
     }
 }
 
+@_spi(Extensions) extension FileStorage: WatchingStorage {
+    /// Begins to report changes of the records in a namespace. Supported on Linux, for changes that are made on this
+    /// machine.
+    public func subscribe(
+        to namespace: String,
+        _ report: @escaping @Sendable (Result<RecordNotice, any Error>) -> Void
+    ) throws(LockboxError) -> @Sendable () -> Void {
+        if let refusal = folders.location.refusal { throw refusal }
+        // The store's folder can be moved, and with it the folders `items` and the namespace's.
+        let watch = try FolderWatch("\(directory)/items/\(namespace)", depth: 3)
+        try watch.start(report)
+        return { watch.cancel() }
+    }
+}
+
+extension FileStorage: FilingStorage, InspectedStorage {
+    package func synchronize(_ namespace: String?) throws(LockboxError) {
+        try synchronizeFolder(.init(namespace: namespace))
+    }
+
+    package func unsafeBeginning(of record: RecordName, count: Int) -> [UInt8]? {
+        let folder = try? folders.sparingDescriptors { () throws(LockboxError) in
+            try folders.current(.init(namespace: record.namespace))
+        }
+        guard let folder else { return nil }
+        let file = CInt(calls.open(record.name, at: folder.descriptor, O_RDONLY))
+        guard file >= 0 else { return nil }
+        defer { calls.close(file) }
+        var bytes = [UInt8](repeating: 0, count: count)
+        return bytes.withUnsafeMutableBytes { calls.read(file, into: $0) } == count ? bytes : nil
+    }
+}
+
 extension FileStorage: Undescribed {
     /// The store's folder.
     package var summary: String { "FileStorage(\(directory))" }
 }
 
-/// See ``FileStorage/moment(of:)``.
-struct FolderMoment: Equatable {
+/// See ``FilingStorage/moment(of:)``.
+package struct FolderMoment: Equatable {
     let folder: FileIdentity
     /// See ``LockFile``.
     let count: UInt64
@@ -360,9 +385,6 @@ package final class Presence: Sendable {
 }
 
 extension FileStorage {
-    /// Shows others that this process lives, until the object is deallocated.
-    ///
-    /// - Parameter room: How many bytes to keep free for it.
     package func presence(room: Int) throws(LockboxError) -> Presence {
         try folders.sparingDescriptors { () throws(LockboxError) in
             while true {
@@ -373,7 +395,6 @@ extension FileStorage {
         }
     }
 
-    /// Whether the process lives that has made the object with this name.
     package func isPresent(_ name: String) throws(LockboxError) -> Bool {
         try folders.sparingDescriptors { () throws(LockboxError) in
             guard AbandonedFiles.isName(name), let folder = try folders.current(.temporary) else {

@@ -65,17 +65,40 @@ final class DirectoryLock: Sendable {
 }
 
 /// The locks of one or more folders, held until they are released or deallocated.
-final class FolderLocks: StorageLock {
+final class FolderLocks: QuarantiningLock {
     /// The folder stays open while its lock is held. Changes go there: another folder may be at its path by now.
     typealias Held = (id: StoreFolders.FolderID, folder: Directory, lock: DirectoryLock)
 
+    private let storage: FileStorage
     let held: [Held]
 
-    init(_ held: [Held]) { self.held = held }
+    init(_ storage: FileStorage, _ held: [Held]) { (self.storage, self.held) = (storage, held) }
 
     deinit { release() }
 
     func release() { for held in held { held.lock.release() } }
+
+    func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
+        try storage.commit(changes, expecting: expecting, under: self)
+    }
+
+    func quarantine(_ record: RecordName) throws -> String {
+        guard try keepOthersOut(of: [record.namespace]) else {
+            throw LockboxError.conflict(record: storage.location(of: record))
+        }
+        return try storage.quarantine(record, under: self)
+    }
+
+    /// Whether the locks are those of the namespaces, and still keep others out. They do not if the store was moved meanwhile, or a
+    /// lock file removed. They are released then: the thread would wait for itself.
+    func keepOthersOut(of namespaces: [String?]) throws(LockboxError) -> Bool {
+        for held in held {
+            if try storage.folders.isInPlace(held.folder, held.id), try held.lock.isInPlace { continue }
+            release()
+            return false
+        }
+        return namespaces.allSatisfy { covers(.init(namespace: $0)) }
+    }
 
     func covers(_ id: StoreFolders.FolderID) -> Bool { held.contains { $0.id == id } }
 

@@ -68,7 +68,7 @@ struct StoredDeviceKey: Sendable {
 
     /// - Throws: ``LockboxError/invalidDeviceKey(source:reason:)`` if a device key does not belong in this storage.
     func checkIsKept() throws {
-        if storage.isOnThisDevice { return }
+        if storage.limits.isOnThisDevice { return }
         throw LockboxError.invalidDeviceKey(
             source: storage.location(of: record),
             reason:
@@ -88,7 +88,7 @@ struct StoredDeviceKey: Sendable {
 
     /// Returns the key of a new store, or nil if another process makes it. If it is kept in the store, it is a new one: others may
     /// have put the one there that is found.
-    func make(_ lock: inout (any StorageLock)?) throws -> New? {
+    func make(_ lock: KeybagLock) throws -> New? {
         if case .given(let name, let read) = sources.withLock({ $0[0] }) {
             return New(key: try DeviceKeySource.key(name, read))
         }
@@ -97,9 +97,9 @@ struct StoredDeviceKey: Sendable {
         if storage.limits.isTransactional { return New(key: key, changes: changes(to: [key])) }
         // Another one may be that of a store whose keybag has yet to be put back.
         if try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) != .absent {
-            _ = try storage.quarantine(record, lock: lock)
+            _ = try lock.quarantine(record)
         }
-        let expecting = try store([key], expecting: [.keybag: .absent, record: .absent], &lock)
+        let expecting = try store([key], expecting: [.keybag: .absent, record: .absent], lock)
         return expecting.map { New(key: key, expecting: $0) }
     }
 
@@ -109,12 +109,12 @@ struct StoredDeviceKey: Sendable {
     func store(
         _ keys: [SecretKey],
         expecting: [RecordName: RecordRevision],
-        _ lock: inout (any StorageLock)?
+        _ lock: KeybagLock
     ) throws -> [RecordName: RecordRevision]? {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        switch try storage.commit([change], expecting: expecting, evenWithout: &lock) {
+        switch try lock.commit([change], expecting: expecting) {
         case .committed: break
         case .conflict: return nil
         case .unknown(let error): throw error

@@ -203,7 +203,7 @@ struct KeyChanges: Sendable {
     /// Removes the lists that the keybag does not name.
     func removeOldManifests() throws {
         try keys.keybagMutex.withLock {
-            let lock = try keys.storage.lock(nil)
+            let lock = try keys.storage.lockIfSupported([nil])
             defer { lock?.release() }
             try keys.manifests.removeAll(besides: keys.own())
         }

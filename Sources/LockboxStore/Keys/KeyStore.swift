@@ -227,19 +227,17 @@ final class KeyStore: Sendable {
                 if let opened = try loadIfMade(check) { return opened }
                 throw error
             }
-            var lock = try storage.lock(nil)
-            defer { lock?.release() }
+            let lock = try KeybagLock(storage)
+            defer { lock.release() }
             var conflicts = ConflictLimit()
             while true {
+                try lock.take()
                 if let opened = try loadIfMade(check) { return opened }
-                // The one before may have been lost.
-                if lock == nil { lock = try storage.lock(nil) }
-                if let device = try reader.device.make(&lock) {
+                if let device = try reader.device.make(lock) {
                     let keybag = try KeybagContents().encoded(deviceKey: device.key)
-                    let outcome = try storage.commit(
+                    let outcome = try lock.commit(
                         device.changes + [.put(.keybag, keybag)],
-                        expecting: device.expecting.merging([.keybag: .absent]) { $1 },
-                        lock: &lock
+                        expecting: device.expecting.merging([.keybag: .absent]) { $1 }
                     )
                     if case .unknown(let error) = outcome { throw error }
                     if case .committed = outcome { continue }
@@ -255,7 +253,8 @@ final class KeyStore: Sendable {
             throw notMet(noStore)
         }
         let strange =
-            try storage.findings().first { $0.kind != .leftover }?.location ?? storage.namespaces().first
+            try storage.findingsIfSupported().first { $0.kind != .leftover }?.location
+            ?? storage.namespaces().first
         guard let strange else { return }
         throw LockboxError.invalidLocation(
             location: Path.parent(of: reader.location),
@@ -386,7 +385,9 @@ final class KeyStore: Sendable {
 
     /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
     func lockIfAllowed() throws -> (any StorageLock)? {
-        do { return try storage.lock(nil) } catch let error as LockboxError where error.code == .readOnly {
+        do { return try storage.lockIfSupported([nil]) } catch let error as LockboxError
+            where error.code == .readOnly
+        {
             return nil
         }
     }

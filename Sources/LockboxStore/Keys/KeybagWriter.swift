@@ -14,12 +14,11 @@ struct KeybagWriter: Sendable {
         _ change: (OpenedKeybag) throws -> KeybagRewrite?
     ) throws -> Bool {
         try keys.keybagMutex.withLock {
-            var lock: (any StorageLock)?
-            defer { lock?.release() }
+            let lock = try KeybagLock(keys.storage)
+            defer { lock.release() }
             var conflicts = ConflictLimit()
             while true {
-                // The one before may have been lost.
-                if lock == nil { lock = try keys.storage.lock(nil) }
+                try lock.take()
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try keys.load(slotKeys: slotKeys, check) else { throw keys.keybagIsMissing }
                 let opened = try keys.withUserUnlock(own)
@@ -30,7 +29,7 @@ struct KeybagWriter: Sendable {
                 if !isOwn { next.slotKeys = nil }
                 let isAccepted = check == .exceptRollback
                 guard
-                    let device = try replace(opened, by: next, isOwn: isOwn, isAccepted: isAccepted, &lock)
+                    let device = try replace(opened, by: next, isOwn: isOwn, isAccepted: isAccepted, lock)
                 else {
                     try conflicts.check(.keybag, keys.storage)
                     continue
@@ -82,9 +81,9 @@ struct KeybagWriter: Sendable {
         by next: KeybagRewrite,
         isOwn: Bool,
         isAccepted: Bool,
-        _ lock: inout (any StorageLock)?
+        _ lock: KeybagLock
     ) throws -> SecretKey? {
-        guard let device = try beginDeviceKey(next.device, opened, &lock) else { return nil }
+        guard let device = try beginDeviceKey(next.device, opened, lock) else { return nil }
         let nextKeys = UserUnlock.NextKeys(
             store: next.contents.storeID,
             device: device.key,
@@ -94,12 +93,12 @@ struct KeybagWriter: Sendable {
         let records = isNewEpoch ? try keys.userUnlock.records(of: opened.keybag) : []
         keys.userUnlock.announce(records, for: nextKeys)
         let stages = next.stages(after: opened.keybag)
-        guard let written = try write(stages, next, opened.keyring.revision, device, &lock) else {
+        guard let written = try write(stages, next, opened.keyring.revision, device, lock) else {
             return nil
         }
         if isAccepted { try keys.known.accept(opened.keybag) }
         keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn)
-        try endDeviceKey(device, written, &lock)
+        try endDeviceKey(device, written, lock)
         try keys.load(slotKeys: next.slotKeys)
         if isNewEpoch { try keys.userUnlock.republish(records, for: nextKeys) }
         return device.key
@@ -111,7 +110,7 @@ struct KeybagWriter: Sendable {
         _ next: KeybagRewrite,
         _ expected: RecordRevision,
         _ device: NextDeviceKey,
-        _ lock: inout (any StorageLock)?
+        _ lock: KeybagLock
     ) throws -> RecordRevision? {
         let record = RecordName.keybag
         var (expected, device) = (expected, device)
@@ -119,13 +118,9 @@ struct KeybagWriter: Sendable {
             let bytes = try contents.encoded(deviceKey: device.key)
             let changes =
                 [.put(record, bytes)] + (stage == 0 ? keys.reader.device.changes(to: device.stored) : [])
-            let outcome = try keys.storage.commit(
-                changes,
-                expecting: device.expected.merging([record: expected]) { $1 },
-                others: next.expected,
-                evenWithout: &lock
-            )
-            switch outcome {
+            // No process changes the others while the lock is held.
+            let looked = device.expected.merging([record: expected]) { $1 }
+            switch try lock.commit(changes, expecting: looked.merging(next.expected) { own, _ in own }) {
             case .committed:
                 if keys.storage.limits.isTransactional { device.expected = [:] }
                 // In a storage without locks, another process may have replaced it already.
@@ -157,7 +152,7 @@ struct KeybagWriter: Sendable {
     private func beginDeviceKey(
         _ change: DeviceKeyChange,
         _ opened: OpenedKeybag,
-        _ lock: inout (any StorageLock)?
+        _ lock: KeybagLock
     ) throws -> NextDeviceKey? {
         let present = opened.keybag.deviceKey
         let found = try keys.reader.device.read()
@@ -182,7 +177,7 @@ struct KeybagWriter: Sendable {
         if keys.storage.limits.isTransactional { return next }
         let expected = next.expected.merging([.keybag: opened.keyring.revision]) { $1 }
         let stored = isStored ? [next.key, present] : [next.key]
-        guard let revision = try keys.reader.device.store(stored, expecting: expected, &lock) else {
+        guard let revision = try keys.reader.device.store(stored, expecting: expected, lock) else {
             return nil
         }
         next.expected = revision
@@ -193,12 +188,12 @@ struct KeybagWriter: Sendable {
     private func endDeviceKey(
         _ next: NextDeviceKey,
         _ keybag: RecordRevision,
-        _ lock: inout (any StorageLock)?
+        _ lock: KeybagLock
     ) throws {
         if let source = next.source { keys.reader.device.use(source) }
         guard let stored = next.stored, !keys.storage.limits.isTransactional else { return }
         let expected = next.expected.merging([.keybag: keybag]) { $1 }
-        _ = try keys.reader.device.store(stored, expecting: expected, &lock)
+        _ = try keys.reader.device.store(stored, expecting: expected, lock)
     }
 }
 

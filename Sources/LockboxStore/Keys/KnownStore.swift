@@ -79,8 +79,8 @@ final class KnownStore: Sendable {
         if !numbers.isPlausible || isUnlocked && keybag.slots.isEmpty { return }
         guard let memory else { return }
         // Otherwise a power cut could leave the keybag before it, which would be called an old copy.
-        if memory.entry(of: keybag.storeID)?.numbers != numbers, let files = storage as? FileStorage {
-            do { try files.synchronizeFolder(.root) } catch { return }
+        if memory.entry(of: keybag.storeID)?.numbers != numbers {
+            do { try storage.asFiles?.synchronize(nil) } catch { return }
         }
         let owner = keybag.slots.isEmpty ? nil : keybag.owner.key
         memory.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)

@@ -2,7 +2,7 @@ public import LockboxCore
 import LockboxPlatform
 
 /// A complete record and its revision.
-@_spi(Extensions) public struct Record: Sendable, Hashable {
+public struct Record: Sendable, Hashable {
     /// The record's bytes.
     public let bytes: [UInt8]
 
@@ -21,7 +21,7 @@ import LockboxPlatform
 }
 
 /// The name of a record.
-@_spi(Extensions) public struct RecordName: Sendable, Hashable {
+public struct RecordName: Sendable, Hashable {
     /// The record's namespace, or `nil` if it is outside any namespace.
     public let namespace: String?
 
@@ -58,12 +58,12 @@ extension RecordName {
 }
 
 /// Identifies one version of a record.
-@_spi(Extensions) public struct RecordRevision: Sendable, Hashable {
+public struct RecordRevision: Sendable, Hashable {
     /// The revision of a record that does not exist.
     public static let absent = RecordRevision(0, 0, 0, 0)
 
     /// The numbers that it was made from.
-    public let numbers: SIMD4<UInt64>
+    @_spi(Extensions) public let numbers: SIMD4<UInt64>
 
     /// Creates a revision from numbers that are never used again. They must not all be zero, which is
     /// ``absent``.
@@ -76,7 +76,7 @@ extension RecordName {
 
     /// Computes the BLAKE2b-256 hash of the first bytes, combined with the length. Keybags and items have a
     /// random nonce near the beginning, so no two have the same hash.
-    public init(of record: UnsafeRawBufferPointer, length: Int) {
+    @_spi(Extensions) public init(of record: UnsafeRawBufferPointer, length: Int) {
         var parts = SIMD4<UInt64>()
         let prefix = UnsafeRawBufferPointer(rebasing: record.prefix(Self.prefixLength))
         withUnsafeMutableBytes(of: &parts) { Sodium.hash(prefix, into: $0) }
@@ -86,7 +86,7 @@ extension RecordName {
 }
 
 /// The contents of a record while it is being read. Valid only inside the closure that receives them.
-@_spi(Extensions) public struct RecordContents {
+public struct RecordContents {
     /// A copy of the record's first bytes, which may be overwritten.
     public let bytes: UnsafeMutableRawBufferPointer
 
@@ -121,7 +121,7 @@ extension RecordName {
 /// A change in a ``RecordStorage/commit(_:expecting:)``.
 ///
 /// There will be no other cases before the next major version: a storage has to handle all of them.
-@_spi(Extensions) public enum RecordChange: Sendable {
+public enum RecordChange: Sendable {
     /// Stores a record, replacing an existing one of that name.
     case put(RecordName, [UInt8])
 
@@ -154,7 +154,7 @@ extension [RecordChange] {
 /// The result of a ``RecordStorage/commit(_:expecting:)``.
 ///
 /// There will be no other cases before the next major version: who commits has to handle all of them.
-@_spi(Extensions) public enum CommitOutcome: Sendable {
+public enum CommitOutcome: Sendable {
     /// The changes were made and are durable.
     case committed
 
@@ -168,7 +168,7 @@ extension [RecordChange] {
 }
 
 /// The limits and guarantees of a storage.
-@_spi(Extensions) public struct StorageLimits: Sendable, Hashable {
+public struct StorageLimits: Sendable, Hashable {
     /// The maximum length of a record, in bytes: at least 1 MiB.
     public let maximumRecordLength: Int
 
@@ -182,6 +182,13 @@ extension [RecordChange] {
     /// same instant. If false, this holds only for each record separately.
     public let isTransactional: Bool
 
+    /// Whether the records stay on this device: `false` for a storage that others operate, or that other machines share.
+    ///
+    /// If `false`, a store refuses to keep its device key there (``DeviceKeySource/stored``): beside the records, the key would
+    /// let others read names and, without a passcode, values. It also refuses items of the `ThisDeviceOnly` classes with
+    /// ``LockboxError/notSupported(operation:)``.
+    public let isOnThisDevice: Bool
+
     /// After how long a call throws ``LockboxError/conflict(record:)`` while each of its attempts to change a record meets
     /// another writer's change.
     public let conflictTime: Duration
@@ -193,38 +200,22 @@ extension [RecordChange] {
     ///   - maximumChanges: The maximum number of changes in a commit, at least two.
     ///   - maximumCommitLength: The maximum length of all records of a commit together, in bytes.
     ///   - isTransactional: Whether commits and reads of several records take effect at one instant.
+    ///   - isOnThisDevice: Whether the records stay on this device.
     ///   - conflictTime: After how long a call that meets nothing but conflicts ends.
     public init(
         maximumRecordLength: Int,
         maximumChanges: Int,
         maximumCommitLength: Int = .max,
         isTransactional: Bool,
+        isOnThisDevice: Bool,
         conflictTime: Duration = .seconds(30)
     ) {
         self.maximumRecordLength = maximumRecordLength
         self.maximumChanges = maximumChanges
         self.maximumCommitLength = maximumCommitLength
         self.isTransactional = isTransactional
+        self.isOnThisDevice = isOnThisDevice
         self.conflictTime = conflictTime
-    }
-}
-
-/// Ends a call all of whose attempts meet a conflict: a server could answer so for ever.
-struct ConflictLimit {
-    private var begin: Duration?
-    private var count = 0
-
-    /// During a few attempts, most of the time may have passed while the process was stopped.
-    private static let minimum = 8
-
-    /// Called after each conflict about a record.
-    mutating func check(_ record: RecordName, _ storage: any RecordStorage) throws(LockboxError) {
-        count += 1
-        let begin = begin ?? world.uptime
-        self.begin = begin
-        if count > Self.minimum, world.uptime - begin > storage.limits.conflictTime {
-            throw LockboxError.conflict(record: storage.location(of: record))
-        }
     }
 }
 

@@ -17,6 +17,7 @@ struct EndlessConflictTests {
                 maximumRecordLength: .max,
                 maximumChanges: 10,
                 isTransactional: true,
+                isOnThisDevice: true,
                 conflictTime: .milliseconds(100)
             )
         }

@@ -137,7 +137,12 @@ private struct NarrowStorage: WrappingStorage {
     let wrapped = InMemoryStorage()
 
     var limits: StorageLimits {
-        StorageLimits(maximumRecordLength: .max, maximumChanges: 2, isTransactional: true)
+        StorageLimits(
+            maximumRecordLength: .max,
+            maximumChanges: 2,
+            isTransactional: true,
+            isOnThisDevice: true
+        )
     }
 
     func commit(

@@ -137,7 +137,7 @@ import Lockbox
         let refused = Protected<LockboxError.Code?>(nil)
         let calls = hook.calls(before: .fsync, 2) { [store] in
             let other = store.storage(lockTimeout: .milliseconds(50))
-            let error = #expect(throws: LockboxError.self) { try other.lock(nil) }
+            let error = #expect(throws: LockboxError.self) { try other.lock([nil]) }
             refused.withLock { $0 = error?.code }
         }
         let storage = store.storage(calls)

@@ -12,31 +12,51 @@ extension DefectiveStorage {
     final class Locks: Sendable {
         private let held = Protected<Set<String?>>([])
 
-        func take(_ namespaces: Set<String?>, outlivesItsOwner: Bool = false) -> Held {
+        func take(_ namespaces: Set<String?>) {
             while !held.withLock({ held in
                 guard held.isDisjoint(with: namespaces) else { return false }
                 held.formUnion(namespaces)
                 return true
             }) { usleep(200) }
-            return Held(namespaces, self, outlivesItsOwner)
         }
 
-        fileprivate func release(_ namespaces: Set<String?>) { held.withLock { $0.subtract(namespaces) } }
+        func release(_ namespaces: Set<String?>) { held.withLock { $0.subtract(namespaces) } }
     }
 
-    final class Held: StorageLock {
+    final class Held: QuarantiningLock {
         private let namespaces: Protected<Set<String?>>
-        private let locks: Locks
-        private let outlivesItsOwner: Bool
+        private let storage: DefectiveStorage
 
-        fileprivate init(_ namespaces: Set<String?>, _ locks: Locks, _ outlivesItsOwner: Bool) {
+        fileprivate init(_ namespaces: Set<String?>, of storage: DefectiveStorage) {
             self.namespaces = Protected(namespaces)
-            self.locks = locks
-            self.outlivesItsOwner = outlivesItsOwner
+            self.storage = storage
+        }
+
+        private func keepsOthersOut(of changed: [String?]) -> Bool {
+            storage.defect == .lockStopsNobody || storage.defect == .commitsUnderALostLock
+                || namespaces.withLock { $0.isSuperset(of: changed) }
+        }
+
+        func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
+            -> CommitOutcome
+        {
+            guard keepsOthersOut(of: changes.map(\.record.namespace)) else { return .conflict }
+            return try storage.change(changes, expecting)
+        }
+
+        func quarantine(_ record: RecordName) throws -> String {
+            guard keepsOthersOut(of: [record.namespace]) else {
+                throw LockboxError.conflict(record: storage.location(of: record))
+            }
+            if storage.isNew(record), storage.defect != .quarantinesWhatIsAbsent {
+                throw LockboxError.missing(record: storage.subject(of: record))
+            }
+            if storage.defect != .quarantinesNothing { _ = try storage.change([.remove(record)], [:]) }
+            return "set aside"
         }
 
         func release() {
-            locks.release(
+            storage.state.locks.release(
                 namespaces.withLock { namespaces in
                     defer { namespaces = [] }
                     return namespaces
@@ -44,36 +64,21 @@ extension DefectiveStorage {
             )
         }
 
-        deinit { if !outlivesItsOwner { release() } }
+        deinit { if storage.defect != .lockOutlivesItsOwner { release() } }
     }
 
-    func lock(_ namespace: String?) -> (any StorageLock)? {
-        state.locks.take(
-            defect == .lockStopsNobody ? [] : [namespace],
-            outlivesItsOwner: defect == .lockOutlivesItsOwner
-        )
+    func lock(_ namespaces: Set<String?>) -> any StorageLock { take(namespaces) }
+
+    private func take(_ namespaces: Set<String?>) -> Held {
+        let namespaces = defect == .lockStopsNobody ? [] : namespaces
+        state.locks.take(namespaces)
+        return Held(namespaces, of: self)
     }
 
     func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
-        var lock: (any StorageLock)?
+        let lock = defect == .comparesBeforeTheLock ? nil : take(Set(changes.map(\.record.namespace)))
         defer { lock?.release() }
-        return try commit(changes, expecting: expecting, lock: &lock)
-    }
-
-    func commit(
-        _ changes: [RecordChange],
-        expecting: [RecordName: RecordRevision],
-        lock: inout (any StorageLock)?
-    ) throws -> CommitOutcome {
-        let isLocked = lock != nil || defect == .comparesBeforeTheLock
-        let own = isLocked ? nil : state.locks.take(Set(changes.map(\.record.namespace)))
-        let outcome = try change(changes, expecting)
-        if case .conflict = outcome, defect != .keepsNoLockAfterAConflict {
-            lock = lock ?? own
-        } else {
-            own?.release()
-        }
-        return outcome
+        return try change(changes, expecting)
     }
 
     func findings() throws -> [StoreFinding] {
@@ -81,17 +86,6 @@ extension DefectiveStorage {
         return try state.wrapped.namespaces().flatMap { try records(in: $0).keys }.map {
             StoreFinding(kind: .foreign, location: location(of: $0), reason: "it is not a record")
         }
-    }
-
-    func quarantine(_ record: RecordName, lock: (any StorageLock)?) throws -> String {
-        lock?.release()
-        if isNew(record), defect != .quarantinesWhatIsAbsent {
-            throw LockboxError.missing(record: subject(of: record))
-        }
-        let own = state.locks.take([record.namespace])
-        defer { own.release() }
-        if defect != .quarantinesNothing { _ = try change([.remove(record)], [:]) }
-        return "set aside"
     }
 
     func subscribe(

@@ -9,7 +9,7 @@ extension DefectiveStorage {
         case ignoresExpectations, ignoresOtherNamespaces, comparesFirstExpectation
         case changesBeforeItCompares, dropsSecondChange
         case repeatsRevisions, countsAnewAfterARestart, forgetsAtARestart
-        case lockStopsNobody, keepsNoLockAfterAConflict, lockOutlivesItsOwner, looksUpBehindLocks
+        case lockStopsNobody, commitsUnderALostLock, lockOutlivesItsOwner, looksUpBehindLocks
         case comparesBeforeTheLock, comparesOthersBeforeTheLock, tearsRecords, listsShortly,
             listsBesideCommits, sharesOneMomentOnly
         case findsItsOwnRecords, quarantinesNothing, quarantinesWhatIsAbsent
@@ -33,7 +33,7 @@ extension DefectiveStorage {
             case .repeatsRevisions: [.revisions]
             case .countsAnewAfterARestart, .forgetsAtARestart: [.restarts]
             case .lockStopsNobody: [.locks]
-            case .keepsNoLockAfterAConflict: [.lockAfterAConflict]
+            case .commitsUnderALostLock: [.lostLocks]
             case .lockOutlivesItsOwner: [.lockEndsWithItsOwner]
             case .looksUpBehindLocks: [.lookUpsDoNotWait]
             case .comparesBeforeTheLock: [.noLostUpdate]

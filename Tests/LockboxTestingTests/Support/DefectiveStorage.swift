@@ -7,7 +7,7 @@ import Lockbox
 @_spi(Extensions) import LockboxTesting
 
 /// In memory, and wrong in one way, or right without a defect.
-struct DefectiveStorage: RecordStorage {
+struct DefectiveStorage: LockingStorage, PagingStorage, WatchingStorage, InspectedStorage {
     final class State: Sendable {
         let wrapped = InMemoryStorage()
         let locks = Locks()
@@ -62,11 +62,10 @@ struct DefectiveStorage: RecordStorage {
             maximumRecordLength: 1 << 30,
             maximumChanges: defect == .hasNoRoom ? 1 : 1000,
             maximumCommitLength: defect == .hasLessRoomForCommits ? 1 << 29 : 1 << 30,
-            isTransactional: true
+            isTransactional: true,
+            isOnThisDevice: true
         )
     }
-
-    var isOnThisDevice: Bool { true }
 
     func location(of record: RecordName) -> String {
         defect == .locatesByNameAlone ? record.name : state.wrapped.location(of: record)
@@ -83,7 +82,7 @@ struct DefectiveStorage: RecordStorage {
         switch defect {
         case .waitsForItself: state.lock.withLock { state.lock.withLock {} }
         case .listsPagesUnderItsLock, .reportsUnderItsLock: state.mutex.withLock { _ in }
-        case .looksUpBehindLocks: state.locks.take([record.namespace]).release()
+        case .looksUpBehindLocks: lock([record.namespace]).release()
         case .inventsRecords where record.name == "missing":
             var bytes = [UInt8(0)]
             return try bytes.withUnsafeMutableBytes {

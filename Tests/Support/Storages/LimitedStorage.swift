@@ -19,11 +19,10 @@ struct LimitedStorage: WrappingStorage {
             maximumRecordLength: Self.maximumLength,
             maximumChanges: 10,
             maximumCommitLength: Self.maximumCommitLength,
-            isTransactional: true
+            isTransactional: true,
+            isOnThisDevice: false
         )
     }
-
-    var isOnThisDevice: Bool { false }
 
     struct Exceeded: Error {}
 

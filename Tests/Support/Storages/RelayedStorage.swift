@@ -3,7 +3,7 @@ import Lockbox
 @_spi(Extensions) import LockboxTesting
 
 /// Records in memory, whose notices arrive late or changed.
-struct RelayedStorage: WrappingStorage {
+struct RelayedStorage: WrappingStorage, WatchingStorage {
     typealias Notice = Result<RecordNotice, any Error>
     typealias Report = @Sendable (Notice) -> Void
 

@@ -3,7 +3,7 @@ import Lockbox
 @_spi(Extensions) import LockboxTesting
 
 /// Records in memory. A test's storage implements what it does in another way.
-protocol WrappingStorage: ForwardingStorage {
+protocol WrappingStorage: ForwardingStorage, PagingStorage where Target == InMemoryStorage {
     var wrapped: InMemoryStorage { get }
 
     /// Called before each call. Its errors are those of the call.
@@ -17,7 +17,7 @@ enum StorageCall {
 }
 
 extension WrappingStorage {
-    var target: any RecordStorage { wrapped }
+    var target: InMemoryStorage { wrapped }
 
     func begin(_ call: StorageCall) {}
 

@@ -133,7 +133,7 @@ struct DoctorCommand: Command {
                 try store.check(for: .making)
                 return []
             }
-            for finding in try store.storage.findings() {
+            for finding in try store.backend.findings() {
                 let isOld = finding.location.split(separator: "/").last?.hasPrefix("keybag") == true
                 add(
                     "\(finding.location): \(finding.reason)",
