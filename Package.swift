@@ -63,15 +63,20 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform"], swiftSettings: settings),
-        .target(name: "LockboxAge", dependencies: ["Clibsodium"], swiftSettings: settings),
+        .target(name: "LockboxAge", dependencies: ["LockboxPlatform", "Clibsodium"], swiftSettings: settings),
         .target(
             name: "LockboxStore",
-            dependencies: ["LockboxAge", "LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
+            dependencies: ["LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LockboxBackup",
+            dependencies: ["LockboxAge", "LockboxCore", "LockboxStore", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(
             name: "Lockbox",
-            dependencies: ["LockboxCore", "LockboxStore", "LockboxPlatform"],
+            dependencies: ["LockboxBackup", "LockboxCore", "LockboxStore", "LockboxPlatform"],
             swiftSettings: settings
         ),
         .target(
@@ -294,6 +299,11 @@ let package = Package(
             name: "LockboxStoreTests",
             dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess"],
             resources: [.copy("Vectors")],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxBackupTests",
+            dependencies: ["Lockbox", "LockboxTesting", "LockboxTestProcess"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import LockboxAge
+import LockboxPlatform
 
 /// For Scripts/test-age: from standard input to standard output.
 ///

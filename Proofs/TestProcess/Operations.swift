@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Lockbox
+import LockboxBackup
 @testable import LockboxCore
 @testable import LockboxStore
 
@@ -37,7 +38,7 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         let backend = EncryptedFileBackend(directory: directory)
         if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
         let recipients = try BackupRecipients.passphrase(.value("passphrase"), workFactor: 10).keys()
-        _ = try backend.export(to: arguments[0], for: recipients, nil, calls) { _ in }
+        _ = try backend.export(to: arguments[0], for: recipients, calls: calls)
     case ("import", 1):
         try backend.importBackup(from: arguments[0], with: .passphrase(.value("passphrase")), existing: .fail)
     case ("importKeeping", 1):

@@ -247,7 +247,7 @@ struct RefreshWorker: Sendable {
 
 /// Kills or stops the process before its nth call that changes the store, and around those of the issuer.
 final class RefreshFaults: Sendable {
-    static let calls: Set<SystemCalls.Call> = [.mkdir, .write, .fsync, .rename, .link, .unlink, .chmod]
+    static let calls: Set<SystemCalls.Call> = [.mkdir, .write, .fsync, .rename, .unlink, .chmod]
     private let last: Int
     private let signal: CInt
     private let count = Protected<Int?>(nil)

@@ -48,7 +48,7 @@ func dying(before last: Int) -> SystemCalls {
     let count = Counter()
     return SystemCalls(fault: { call in
         switch call {
-        case .mkdir, .write, .fsync, .rename, .link, .unlink, .chmod:
+        case .mkdir, .write, .fsync, .rename, .unlink, .chmod:
             if count.next() == last { kill(getpid(), SIGKILL) }
         case .open, .fstat, .stat, .read, .close, .flock, .readdir: break
         }

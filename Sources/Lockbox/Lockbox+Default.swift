@@ -1,3 +1,4 @@
+@_exported public import LockboxBackup
 @_exported public import LockboxCore
 public import LockboxPlatform
 @_exported public import LockboxStore

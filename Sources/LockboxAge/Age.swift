@@ -1,4 +1,5 @@
 import Clibsodium
+import LockboxPlatform
 
 /// The file format of age, version 1, as `age.md` of C2SP specifies it: recipients of the types X25519 and scrypt, no armor, no
 /// plugins. Encrypts and decrypts a stream with little memory.
@@ -7,11 +8,6 @@ package enum Age {
     static let ready: Void = precondition(sodium_init() >= 0, "libsodium could not be initialized")
 
     static let chunkLength = 64 << 10
-
-    /// Whether these are the first bytes of a file of age.
-    package static func isBeginning(_ bytes: [UInt8]) -> Bool { bytes.starts(with: AgeHeader.intro) }
-
-    package static let introLength = AgeHeader.intro.count
 }
 
 package enum AgeError: Error, Equatable {

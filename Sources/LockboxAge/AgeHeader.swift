@@ -1,4 +1,5 @@
 import Clibsodium
+import LockboxPlatform
 
 /// A recipient's part of the header: it wraps the file key.
 struct AgeStanza: Equatable {

@@ -1,4 +1,5 @@
 import Clibsodium
+package import LockboxPlatform
 
 /// A key or passphrase to which a file is encrypted.
 package enum AgeRecipient: Sendable {
@@ -159,5 +160,12 @@ enum Bech32 {
             return nil
         }
         return output
+    }
+}
+
+extension WipedBytes {
+    convenience init(random count: Int) {
+        _ = Age.ready
+        self.init(count: count) { randombytes_buf($0.baseAddress!, count) }
     }
 }

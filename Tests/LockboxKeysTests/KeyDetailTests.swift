@@ -2,8 +2,10 @@ import Foundation
 import Testing
 
 @testable import LockboxAge
+import LockboxBackup
 import Lockbox
 @testable import LockboxCore
+import LockboxPlatform
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) import LockboxTesting
 

@@ -2,7 +2,9 @@ import Foundation
 
 @testable import Lockbox
 @testable import LockboxAge
+import LockboxBackup
 @testable import LockboxCore
+import LockboxPlatform
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) import LockboxTesting
 

@@ -133,7 +133,7 @@ private func ownItems() throws -> [StoredItem] {
     ]
 }
 
-private let earlierBackup = Data("age-encryption.org/v1, an earlier backup".utf8)
+private let earlierBackup = Data("an earlier backup".utf8)
 
 extension Folder {
     func prepare(_ items: [StoredItem], passcode: String? = "old") throws {
@@ -245,10 +245,10 @@ extension Folder {
     }
 }
 
-/// The earlier file, or a whole new one, beside which the earlier one is kept. The rest of a killed export is closed to others.
+/// The earlier file, there or kept beside a whole new one or none. The rest of a killed export is closed to others.
 @Sendable private func inspectExport(_ folder: Folder) throws -> KillableOperation.State {
     try folder.open(["old"]).backend.requireExactly(fixtures())
-    let isOld = try Data(contentsOf: URL(fileURLWithPath: folder.backup)) == earlierBackup
+    let backup = try? Data(contentsOf: URL(fileURLWithPath: folder.backup))
     var isKept = false
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
     where name == "backup~" || name.hasPrefix("backup.") {
@@ -260,8 +260,9 @@ extension Folder {
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         try require(mode == 0o600, "\(name) is open to others")
     }
-    if isOld { return .old }
+    if backup == earlierBackup { return .old }
     try require(isKept, "the earlier backup is gone")
+    if backup == nil { return .old }
     let other = Folder(path: "\(folder.path)/restored")
     defer { try? FileManager.default.removeItem(atPath: other.path) }
     try other.backend().importBackup(

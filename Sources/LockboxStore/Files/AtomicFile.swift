@@ -102,11 +102,26 @@ package struct AtomicFile: ~Copyable {
         }
     }
 
-    /// - Parameter other: A path to put it at in place of the one that was given.
-    package mutating func finish(as other: String? = nil) throws(LockboxError) {
+    package mutating func finish() throws(LockboxError) {
         if isFinished { return try copyToStandardOutput() }
-        let destination = other ?? destination
         try check(calls.fsync(file), "fsync", path)
+        try rename(to: destination)
+    }
+
+    /// Puts it at another path than the one that was given. What is there stays under a second name, in place of what has that one.
+    ///
+    /// - Returns: Whether something was there.
+    package mutating func finish(as path: String, keepingFormerAs second: String) throws(LockboxError) -> Bool
+    {
+        try check(calls.fsync(file), "fsync", self.path)
+        let here = SystemCalls.currentDirectory
+        let result = calls.rename(path, at: here, to: second, at: here)
+        if result != -Int(ENOENT) { try check(result, "rename", path) }
+        try rename(to: path)
+        return result >= 0
+    }
+
+    private mutating func rename(to destination: String) throws(LockboxError) {
         let parent = Self.descriptor(of: folder)
         try check(calls.rename(temporary, at: parent, to: destination, at: parent), "rename", path)
         isFinished = true

@@ -6,7 +6,7 @@ package import LockboxPlatform
 /// A negative result is `-errno`. Interrupted calls are repeated.
 package struct SystemCalls: Sendable {
     package enum Call: String, Sendable {
-        case open, mkdir, fstat, stat, read, write, fsync, close, rename, link, unlink, chmod, flock, readdir
+        case open, mkdir, fstat, stat, read, write, fsync, close, rename, unlink, chmod, flock, readdir
     }
 
     package enum Fault: Sendable {
@@ -111,10 +111,6 @@ package struct SystemCalls: Sendable {
 
     package func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int {
         perform(.rename) { world.rename(old, at: oldDirectory, to: new, at: newDirectory) }
-    }
-
-    package func link(_ path: String, to new: String) -> Int {
-        perform(.link) { world.link(path, to: new) }
     }
 
     package func unlink(_ path: String, at directory: CInt) -> Int {

@@ -43,7 +43,9 @@ struct ByteReader {
 
 extension UnsafeRawBufferPointer {
     /// Returns some of the bytes, counted from 0.
-    func part(_ range: some RangeExpression<Int>) -> UnsafeRawBufferPointer { .init(rebasing: self[range]) }
+    package func part(_ range: some RangeExpression<Int>) -> UnsafeRawBufferPointer {
+        .init(rebasing: self[range])
+    }
 
     /// For functions of C. There must be bytes.
     var start: UnsafePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
@@ -51,7 +53,7 @@ extension UnsafeRawBufferPointer {
 
 extension UnsafeMutableRawBufferPointer {
     /// Returns some of the bytes, counted from 0.
-    func part(_ range: some RangeExpression<Int>) -> UnsafeMutableRawBufferPointer {
+    package func part(_ range: some RangeExpression<Int>) -> UnsafeMutableRawBufferPointer {
         .init(rebasing: self[range])
     }
 

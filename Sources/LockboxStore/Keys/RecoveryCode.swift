@@ -1,5 +1,5 @@
-import LockboxAge
 public import LockboxCore
+import LockboxPlatform
 
 /// A code that opens a store when the passcode is forgotten or the hardware is lost. Print it, or write it down.
 ///

@@ -124,22 +124,22 @@ public enum Sodium {
 }
 
 /// SHA-256 of bytes that come one after the other.
-struct SHA256 {
+package struct SHA256 {
     private var state = crypto_hash_sha256_state()
 
-    init() {
+    package init() {
         _ = Sodium.ready
         crypto_hash_sha256_init(&state)
     }
 
-    mutating func add(_ bytes: [UInt8]) { bytes.withUnsafeBytes { add($0) } }
+    package mutating func add(_ bytes: [UInt8]) { bytes.withUnsafeBytes { add($0) } }
 
-    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func add(_ bytes: UnsafeRawBufferPointer) {
         guard let start = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
         crypto_hash_sha256_update(&state, start, UInt64(bytes.count))
     }
 
-    func finished() -> [UInt8] {
+    package func finished() -> [UInt8] {
         var state = state
         var output = [UInt8](repeating: 0, count: 32)
         crypto_hash_sha256_final(&state, &output)

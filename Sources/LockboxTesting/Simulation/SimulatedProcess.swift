@@ -265,18 +265,6 @@ package final class SimulatedProcess: World, @unchecked Sendable {
         }
     }
 
-    package func link(_ path: String, to new: String) -> Int {
-        call("link \(path) \(new)", failing: [EIO, ENOSPC]) {
-            existing(path, AT_FDCWD, following: false) { inode in
-                found(new, AT_FDCWD, following: false) { folder, name, other in
-                    if other != nil { return -Int(EEXIST) }
-                    machine.files.change([(folder, name, inode)], at: machine.date)
-                    return 0
-                }
-            }
-        }
-    }
-
     package func unlink(_ path: String, at directory: CInt, isFolder: Bool) -> Int {
         call("unlink \(path)", failing: [EIO]) {
             found(path, directory, following: false) { folder, name, inode in

@@ -20,6 +20,11 @@
     /// The folders of the process's own descriptors.
     package let descriptorFolders = ["/dev/fd"]
 
+    /// Overwrites bytes that are not read again.
+    func wipe(_ bytes: UnsafeMutableRawBufferPointer) {
+        if let start = bytes.baseAddress { memset_s(start, bytes.count, 0, bytes.count) }
+    }
+
     /// An initial value for `pthread_create` to overwrite.
     func noThread() -> pthread_t? { nil }
 

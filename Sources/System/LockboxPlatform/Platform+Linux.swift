@@ -26,6 +26,11 @@
     /// The folders of the process's own descriptors.
     package let descriptorFolders = ["/dev/fd", "/proc/self/fd"]
 
+    /// Overwrites bytes that are not read again.
+    func wipe(_ bytes: UnsafeMutableRawBufferPointer) {
+        if let start = bytes.baseAddress { explicit_bzero(start, bytes.count) }
+    }
+
     /// An initial value for `pthread_create` to overwrite.
     func noThread() -> pthread_t { pthread_t() }
 

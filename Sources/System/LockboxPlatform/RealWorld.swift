@@ -61,10 +61,6 @@ package final class RealWorld: World {
         errnoIfNegative(renameat(oldDirectory, old, newDirectory, new))
     }
 
-    package func link(_ path: String, to new: String) -> Int {
-        errnoIfNegative(linkat(AT_FDCWD, path, AT_FDCWD, new, 0))
-    }
-
     package func unlink(_ path: String, at directory: CInt, isFolder: Bool) -> Int {
         errnoIfNegative(unlinkat(directory, path, isFolder ? AT_REMOVEDIR : 0))
     }

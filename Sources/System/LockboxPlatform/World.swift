@@ -24,7 +24,6 @@ package protocol World: AnyObject, Sendable {
     func duplicate(_ file: CInt) -> Int
     func close(_ file: CInt) -> Int
     func rename(_ old: String, at oldDirectory: CInt, to new: String, at newDirectory: CInt) -> Int
-    func link(_ path: String, to new: String) -> Int
     func unlink(_ path: String, at directory: CInt, isFolder: Bool) -> Int
     /// Appends the target's bytes.
     func readLink(_ path: String, at directory: CInt, _ target: inout [UInt8]) -> Int

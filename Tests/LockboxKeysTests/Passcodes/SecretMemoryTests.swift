@@ -3,7 +3,9 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxAge
+import LockboxBackup
 @testable import LockboxCore
+import LockboxPlatform
 @_spi(Extensions) @testable import LockboxStore
 @testable import LockboxTestProcess
 

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
+@testable import LockboxBackup
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) @testable import LockboxTesting

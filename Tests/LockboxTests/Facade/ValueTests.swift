@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
+@testable import LockboxBackup
 @testable import LockboxCore
 @testable import LockboxStore
 import LockboxTesting

@@ -99,7 +99,7 @@ import LockboxTesting
     }
 
     @Test func anotherPrefixHasItAgain() throws {
-        let old = try store.lockbox(prefix: "old")
+        let old = try store.lockbox("old")
         let source = MigrationSource.backend(lockbox.backend, keyPrefix: "old")
         let migration = Migration("m", from: source, .string("a"), .string("b", to: "c"))
         for value in ["first", "second"] {

@@ -174,7 +174,7 @@ import Testing
         try write("old".utf8, "k")
         let items = BackendItems(
             backend: lockbox.backend,
-            destination: lockbox.backend,
+            destination: lockbox,
             keyPrefix: TestStore.prefix,
             now: date
         )

@@ -9,15 +9,15 @@ struct ExportCommand: Command {
         imported into any store. `age -d FILE` prints it as JSON in lines, with \
         prefix, key and value, which is base64 if encoding says so: `age -d FILE | jq -r 'select(.key == "token").value'`. \
         Items of the ThisDeviceOnly classes are left out, and listed. Without --prefix, items of all prefixes are \
-        included. The earlier backup stays as FILE~. A backup that lacks items because they cannot be read does \
-        not replace it, and is FILE.incomplete then.
+        included. A file that is there already stays as FILE~, in place of the one before. A backup that lacks items \
+        because they cannot be read is FILE.incomplete.
 
         Example: lockbox export /media/usb/lockbox.age
         """
 
     @Argument(
         help:
-            "The file to write, or - for standard output. Takes the place of an earlier backup, but of no other file.",
+            "The file to write, or - for standard output. A file that is there already becomes FILE~.",
         completion: .file()
     )
     var file: String
@@ -71,13 +71,8 @@ struct ExportCommand: Command {
         for key in report.excludedKeys {
             try say("left out because it stays on this device: \(key.text)")
         }
-        if let kept = report.keptBackup {
-            try say(
-                report.isComplete
-                    ? "the earlier backup is now \(kept.onOneLine)"
-                    : "the earlier backup stays, and this one is \(report.path.onOneLine)"
-            )
-        }
+        if let kept = report.keptBackup { try say("the earlier file is now \(kept.onOneLine)") }
+        if report.path != "-", !report.isComplete { try say("this backup is \(report.path.onOneLine)") }
         for key in keys ?? [] { try say("encrypted to \(key)") }
         try say("items in the backup: \(report.exportedCount)")
         let unreadable = report.findings.filter { $0.kind != .changing }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
+@testable import LockboxBackup
 @_spi(Extensions) @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 

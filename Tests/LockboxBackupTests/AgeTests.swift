@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import LockboxAge
+import LockboxPlatform
 
 /// The format of age, version 1.
 @Suite struct AgeTests {

@@ -57,7 +57,7 @@ extension BackupFixture {
     func export(_ backend: EncryptedFileBackend, prefix: String? = nil) throws -> ExportReport {
         try backend.exportBackup(
             to: path,
-            for: .passphrase(.value("passphrase"), workFactor: 10),
+            for: .passphrase(.value("passphrase"), workFactor: 1),
             prefix: prefix
         )
     }

@@ -3,7 +3,9 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxAge
+@testable import LockboxBackup
 @_spi(Extensions) @testable import LockboxCore
+import LockboxPlatform
 @_spi(Extensions) @testable import LockboxStore
 
 /// Findings of an import, in the backup and in the store.
@@ -168,30 +170,36 @@ import Testing
         #expect(try restore(backend, .fail).unchangedCount == 7)
     }
 
-    /// Of one item, twice: when it is looked at, and before it is set aside. Each look is followed by one at its header. The first
-    /// read is the keybag's.
-    @Test(arguments: [EIO, EACCES]) func whatTheStorageCannotReadIsReplaced(_ code: CInt) throws {
+    /// For a moment, at each read of the import: its item is whole, and not in the way.
+    @Test(arguments: [EIO, EACCES, ENOMEM, EMFILE, ENFILE]) func whatCannotBeReadForAMomentIsNotSetAside(
+        _ code: CInt
+    ) throws {
         let other = source.backend()
         try other.write(item("1"), policy: .addOnly)
         try export(other)
-        let own = target.backend()
-        try own.write(item("1", text: "other"), policy: .addOnly)
-        let path = try target.path("1", prefix: "a")
-        let bytes = try readBytes(path)
-        let (isUp, calls) = (Protected(false), Protected(0))
-        let backend = target.backend(
-            SystemCalls { call in
-                guard call == .read, isUp.withLock({ $0 }), (2...5).contains(calls.next()) else { return nil }
-                return .failure(code)
+        let (own, theirs) = (target.backend(), try item("1", text: "other"))
+        for failing in 1...10 {
+            try own.write(theirs, policy: .replace)
+            let (isUp, calls) = (Protected(false), Protected(0))
+            let backend = target.backend(
+                SystemCalls { call in
+                    guard call == .read, isUp.withLock({ $0 }) else { return nil }
+                    return failing...failing + 1 ~= calls.next() ? .failure(code) : nil
+                }
+            )
+            _ = try backend.prefixes()
+            isUp.withLock { $0 = true }
+            var isImported = false
+            let error = lockboxError {
+                let report = try restore(backend, .replace)
+                isImported = report.isComplete
+                #expect(report.importedCount == (isImported ? 1 : 0), "read \(failing)")
             }
-        )
-        _ = try backend.prefixes()
-        isUp.withLock { $0 = true }
-        let report = try restore(backend, .keep)
-        #expect(report.isComplete && report.importedCount == 1 && report.keptKeys.isEmpty)
-        let aside = "\(target.directory)/quarantine"
-        let names = try FileManager.default.contentsOfDirectory(atPath: aside)
-        #expect(try names.map { try readBytes("\(aside)/\($0)") } == [bytes])
+            let context = "read \(failing): \(String(describing: error))"
+            let found = try own.value(for: theirs.key, now: nil)
+            #expect(try found == (isImported ? item("1").value : theirs.value), "\(context)")
+            #expect(!FileManager.default.fileExists(atPath: "\(target.directory)/quarantine"), "\(context)")
+        }
     }
 
     /// It may be whole, for a program that can read it.
@@ -449,7 +457,7 @@ import Testing
     /// The first of two items must not be written before the second one is refused.
     @Test func twoItemsWithOneKey() throws {
         let items = try [item("1"), item("1", text: "another"), item("2")]
-        let passphrase = AgeRecipient.passphrase(WipedBytes("passphrase".utf8), workFactor: 10)
+        let passphrase = AgeRecipient.passphrase(WipedBytes("passphrase".utf8), workFactor: 1)
         var backup = BackupEncryptor(try AgeEncryptor(to: [passphrase]))
         try overwrite(
             path,

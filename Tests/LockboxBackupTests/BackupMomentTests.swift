@@ -3,7 +3,9 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxAge
+@testable import LockboxBackup
 @_spi(Extensions) @testable import LockboxCore
+import LockboxPlatform
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) import LockboxTesting
 
@@ -66,7 +68,7 @@ import Testing
         var isMoved = false
         let report = try backend.exportBackup(
             to: path,
-            for: .passphrase(.value("passphrase"), workFactor: 10)
+            for: .passphrase(.value("passphrase"), workFactor: 1)
         ) { progress in
             if isMoved || progress.completed < keys.count / 2 { return }
             isMoved = true
@@ -87,7 +89,7 @@ import Testing
             try backend.write(item("k", "b"), policy: .addOnly)
             try backend.remove(key("k", "b"))
             lists.failing.withLock { $0 = call }
-            let passphrase = BackupRecipients.passphrase(.value("passphrase"), workFactor: 10)
+            let passphrase = BackupRecipients.passphrase(.value("passphrase"), workFactor: 1)
             var isMoved = false
             let report = try? backend.exportBackup(to: path, for: passphrase) { _ in
                 if isMoved { return }
@@ -150,7 +152,7 @@ import Testing
         var number = 0
         let report = try backend.exportBackup(
             to: path,
-            for: .passphrase(.value("passphrase"), workFactor: 10)
+            for: .passphrase(.value("passphrase"), workFactor: 1)
         ) { progress in
             guard progress.completed == keys.count else { return }
             number += 1
@@ -170,7 +172,7 @@ import Testing
         var attempts = 0
         let report = try backend.exportBackup(
             to: path,
-            for: .passphrase(.value("passphrase"), workFactor: 10)
+            for: .passphrase(.value("passphrase"), workFactor: 1)
         ) { progress in
             guard progress.completed == keys.count else { return }
             attempts += 1
@@ -187,7 +189,7 @@ import Testing
         let backend = source.backend()
         for name in keys { try backend.write(item(name), policy: .addOnly) }
         let killed = source.backend(SystemCalls { $0 == .write ? .failure(EIO) : nil })
-        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
+        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 1)) {
             guard $0.completed == keys.count / 2 else { return }
             #expect(throws: Never.self) { for name in keys.dropLast() { try killed.remove(key(name)) } }
         }
@@ -218,7 +220,7 @@ import Testing
         let backend = source.backend()
         for name in keys { try backend.write(item(name), policy: .addOnly) }
         var isDone = false
-        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
+        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 1)) {
             progress in
             if isDone { return }
             isDone = true

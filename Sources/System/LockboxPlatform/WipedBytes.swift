@@ -1,5 +1,3 @@
-import Clibsodium
-
 /// Secret bytes in ordinary memory, which is wiped when their last reference is gone. Creating them cannot fail, unlike libsodium's
 /// guarded memory, which is scarce.
 package final class WipedBytes: @unchecked Sendable {  // the memory is written in init only
@@ -15,23 +13,18 @@ package final class WipedBytes: @unchecked Sendable {  // the memory is written 
         try fill(memory)
     }
 
-    convenience init(random count: Int) {
-        _ = Age.ready
-        self.init(count: count) { randombytes_buf($0.baseAddress!, count) }
-    }
-
     package convenience init(_ bytes: some Collection<UInt8>) {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
     /// Takes the bytes out of an array, which is wiped.
-    convenience init(_ array: inout [UInt8]) {
+    package convenience init(_ array: inout [UInt8]) {
         self.init(count: array.count) { $0.copyBytes(from: array) }
-        array.withUnsafeMutableBytes { sodium_memzero($0.baseAddress!, $0.count) }
+        array.withUnsafeMutableBytes { wipe($0) }
     }
 
     deinit {
-        sodium_memzero(memory.baseAddress!, memory.count)
+        wipe(memory)
         memory.deallocate()
     }
 

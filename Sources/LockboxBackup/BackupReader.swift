@@ -1,11 +1,12 @@
-import LockboxAge
-@_spi(Extensions) import LockboxCore
+package import LockboxAge
+@_spi(Extensions) package import LockboxCore
 import LockboxPlatform
+package import LockboxStore
 
 /// Reads a backup file, from the beginning as often as needed. Each time it must be what it was the first time.
 ///
 /// A pipe, which cannot be read twice, is copied as it is read, still encrypted, to a file without a name.
-struct BackupReader: ~Copyable {
+package struct BackupReader: ~Copyable {
     private let path: String
     private let source: CInt
     /// The copy of a pipe; nil for a file.
@@ -18,7 +19,7 @@ struct BackupReader: ~Copyable {
     private var identities: [AgeIdentity]
     private let calls: SystemCalls
 
-    init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
+    package init(_ path: String, _ identities: [AgeIdentity], _ calls: SystemCalls) throws {
         // Nothing is set before the last error: it would be destroyed twice.
         let path = path == "-" ? path : try Path.absolute(path)
         // Symbolic links are followed: the file is not part of the store, and is trusted only after it has been
@@ -48,7 +49,7 @@ struct BackupReader: ~Copyable {
     ///
     /// - Throws: ``LockboxError/notABackup(path:)``, ``LockboxError/wrongPasscode``, ``LockboxError/corrupt(record:reason:)`` and
     ///   other errors of damaged files.
-    mutating func read(_ body: (StoredItem) throws -> Void) throws {
+    package mutating func read(_ body: (StoredItem) throws -> Void) throws {
         let isFirst = verified.isEmpty
         if !isFirst || copy == nil { try rewind() }
         do {
@@ -157,119 +158,5 @@ extension AgeError {
         case .notEnoughMemory(let bytes): .notEnoughMemory(bytes: bytes)
         case .key(let reason): .invalidPasscode(reason: reason)
         }
-    }
-}
-
-/// Makes a backup, which is what these calls return, one after the other.
-struct BackupEncryptor {
-    private var age: AgeEncryptor
-    private var hash = SHA256()
-    private var count = 0
-
-    init(_ age: AgeEncryptor) { self.age = age }
-
-    mutating func begin(_ store: StoreID?, _ now: Date) -> [UInt8] {
-        age.header + encrypt(BackupLines.first(store, now))
-    }
-
-    mutating func encrypt(_ item: StoredItem) -> [UInt8] {
-        count += 1
-        return encrypt(BackupLines.item(item))
-    }
-
-    mutating func finish() -> [UInt8] {
-        age.encrypt(BackupLines.last(count, digest: hash.finished())) + age.finish()
-    }
-
-    private mutating func encrypt(_ line: [UInt8]) -> [UInt8] {
-        hash.add(line)
-        return age.encrypt(line)
-    }
-}
-
-/// The place of a backup, and of the one before.
-struct BackupFile {
-    private let path: String
-    private let calls: SystemCalls
-
-    init(_ path: String, _ calls: SystemCalls) throws {
-        self.path = try Path.absolute(path)
-        self.calls = calls
-    }
-
-    /// Returns whether there is an earlier backup at the path, of which no more is read than this. Keeps a mistyped path from
-    /// overwriting a keybag or a device.
-    ///
-    /// - Throws: ``LockboxError/notABackup(path:)`` if there is another file, unless it is empty;
-    ///   ``LockboxError/unsafePermissions(path:reason:)`` if it is not a regular file.
-    func isThere() throws -> Bool {
-        var status = stat()
-        guard calls.stat(path, at: SystemCalls.currentDirectory, &status) == 0 else { return false }
-        let kind = FileIdentity.kind(status)
-        guard kind == FileIdentity.plainFile else {
-            throw LockboxError.unsafePermissions(
-                path: .other(path),
-                reason: "it is \(kind), which a backup cannot replace; choose another path"
-            )
-        }
-        let opened = try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path)
-        let file = CInt(opened)
-        defer { calls.close(file) }
-        var start = [UInt8](repeating: 0, count: Age.introLength)
-        let count = try start.withUnsafeMutableBytes { try calls.readAll(file, into: $0, path: path) }
-        if count == 0 { return false }
-        guard Age.isBeginning(start) else { throw LockboxError.notABackup(path: path) }
-        return true
-    }
-
-    /// Puts a new backup in its place. The earlier one stays as `FILE~`. A backup that is not complete replaces only such:
-    /// otherwise the next one would replace the last complete one.
-    ///
-    /// - Returns: Where the new one is, and the earlier one, if there was one.
-    func replace(with file: inout AtomicFile, isComplete: Bool) throws -> (
-        path: String, kept: String?
-    ) {
-        try alone {
-            if try !isThere() {
-                try file.finish()
-                return (path, nil)
-            }
-            if isComplete {
-                let kept = try keep()
-                try file.finish()
-                return (path, kept)
-            }
-            let other = try BackupFile("\(path).incomplete", calls)
-            _ = try other.isThere()
-            try file.finish(as: other.path)
-            return (other.path, path)
-        }
-    }
-
-    /// Runs `body` while others who put backups into the folder wait.
-    private func alone<Result>(_ body: () throws -> Result) throws -> Result {
-        let folder = Path.parent(of: path)
-        let opened = calls.open(folder, at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY)
-        let file = CInt(try check(opened, "open", folder))
-        defer { calls.close(file) }
-        // Not every file system has locks. Without one, only those who come in the same moment are not noticed.
-        _ = calls.waitForLock(file)
-        return try body()
-    }
-
-    /// Gives the earlier backup its second name, so that at each instant one is at the path. Returns the name.
-    private func keep() throws -> String {
-        let (kept, current) = ("\(path)~", SystemCalls.currentDirectory)
-        // Only a backup makes room for it.
-        _ = try BackupFile(kept, calls).isThere()
-        _ = calls.unlink(kept, at: current)
-        let result = calls.link(path, to: kept)
-        // A file system without hard links, such as FAT.
-        if [EPERM, EOPNOTSUPP, ENOSYS].contains(CInt(-result)) {
-            try check(calls.rename(path, at: current, to: kept, at: current), "rename", kept)
-        } else {
-            try check(result, "link", kept)
-        }
-        return kept
     }
 }

@@ -3,6 +3,7 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxAge
+@testable import LockboxBackup
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 import LockboxTesting
@@ -91,7 +92,7 @@ import LockboxTesting
         }
     }
 
-    @Test func everyFlippedBitAndEveryCutIsRefusedBeforeAnItemIsTaken() throws {
+    @Test func everyChangedByteAndEveryCutIsRefusedBeforeAnItemIsTaken() throws {
         let backend = source.backend()
         try backend.write(item("1", text: "v"), policy: .addOnly)
         try exportToKey(backend)
@@ -99,15 +100,12 @@ import LockboxTesting
         let receiver = target.backend()
         try receiver.write(item("own"), policy: .addOnly)
         let before = try target.snapshot()
+        // AgeTests changes each bit.
         for index in original.indices {
-            for bit in 0..<8 {
-                var bytes = original
-                bytes[index] ^= 1 << bit
-                try overwrite(path, bytes)
-                #expect(throws: LockboxError.self, "bit \(bit) of byte \(index)") {
-                    try importWithKey(receiver)
-                }
-            }
+            var bytes = original
+            bytes[index] ^= 1 << (index % 8)
+            try overwrite(path, bytes)
+            #expect(throws: LockboxError.self, "byte \(index)") { try importWithKey(receiver) }
             try overwrite(path, Array(original[..<index]))
             #expect(throws: LockboxError.self, "length \(index)") { try importWithKey(receiver) }
         }
@@ -220,7 +218,7 @@ import LockboxTesting
         }
     }
 
-    /// Two exports to one file, or another program's file that has come in the meantime.
+    /// Another export to the file, or another program's file that has come in the meantime.
     @Test func whatComesMeanwhileIsNotLost() throws {
         let backend = try prepare()
         let key = key.publicKey
@@ -234,19 +232,8 @@ import LockboxTesting
         }
         #expect(report.keptBackup == "\(path)~")
         #expect(try readBytes("\(path)~") == other && !other.isEmpty)
-        let error = lockboxError {
-            try backend.exportBackup(to: "\(path)-2", for: .publicKeys([key])) { _ in
-                try? overwrite("\(path)-2", Array("notes".utf8))
-            }
-        }
-        #expect(error?.code == .notABackup)
-        #expect(try readBytes("\(path)-2") == Array("notes".utf8))
-        // Another program writes into the file that is there.
-        let theirs = Array("age-encryption.org/v1, theirs".utf8)
-        try FileManager.default.removeItem(atPath: path)
-        try export(backend)
-        try backend.exportBackup(to: path, for: .passphrase(.value("passphrase"), workFactor: 10)) {
-            progress in
+        let theirs = Array("theirs".utf8)
+        try backend.exportBackup(to: path, for: .publicKeys([key])) { progress in
             if progress.completed == 1 { try? overwrite(path, theirs) }
         }
         #expect(try readBytes("\(path)~") == theirs)
