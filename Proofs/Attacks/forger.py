@@ -23,10 +23,11 @@ class Forger:
         self.known = dict(self.bag.open)
 
     def place(self, path, contents):
-        path = self.owner.store / path
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(contents)
-        path.chmod(0o600)
+        for path in [path, f"{path}-copy"] if path in ("keybag", "device-key") else [path]:
+            path = self.owner.store / path
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(contents)
+            path.chmod(0o600)
 
     def own_keys(self, has_passcode):
         """Of the forger's choice, but the names: so the store's items stay where they are."""
@@ -156,11 +157,12 @@ class Forger:
         self.reseal(self.bag.plaintext.replace(key, random()))
 
     def remove_all(self):
-        (self.owner.store / "keybag").unlink()
+        self.remove_keybag()
         shutil.rmtree(self.owner.store / "items")
 
     def remove_keybag(self):
-        (self.owner.store / "keybag").unlink()
+        for name in ("keybag", "keybag-copy"):
+            (self.owner.store / name).unlink()
 
     def kernel_record(self):
         """An unlock for the user with the forger's unlock key, which only a program of the same user can plant."""

@@ -40,6 +40,23 @@ def check_first(reader, folder, vectors):
         yield item["key"], show(reader, folder, item), opened(item)
 
 
+def check_copies(reader, folder, vectors):
+    """One damaged or missing file of the keybag and the device key has a copy."""
+    place(folder, vectors)
+    item = vectors["items"][0]
+    for name in "keybag", "device-key":
+        file = folder / name
+        record = file.read_bytes()
+        (folder / f"{name}-copy").write_bytes(record)
+        (folder / f"{name}-copy").chmod(0o600)
+        file.write_bytes(record[:-1] + bytes([record[-1] ^ 1]))
+        yield f"a damaged {name}", show(reader, folder, item), opened(item)
+        file.unlink()
+        yield f"no {name}", show(reader, folder, item), opened(item)
+    (folder / "keybag-copy").unlink()
+    yield "no keybag and no copy", show(reader, folder, item), (1, None, None)
+
+
 def check_slots(reader, folder, slots):
     """Each secret opens what it is for; a wrong one, and none, do not."""
     place(folder, slots)
@@ -62,7 +79,8 @@ def check_slots(reader, folder, slots):
 def main():
     reader, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     vectors = json.loads(VECTORS.read_text())
-    checks = [*check_first(reader, folder / "first", vectors), *check_slots(reader, folder / "slots", vectors["slots"])]
+    checks = [*check_first(reader, folder / "first", vectors), *check_copies(reader, folder / "copies", vectors),
+              *check_slots(reader, folder / "slots", vectors["slots"])]
     wrong = [f"{name}: {found}, expected {expected}" for name, found, expected in checks if found != expected]
     if wrong:
         sys.exit("\n".join(["test-second-reader: vectors:", *wrong]))

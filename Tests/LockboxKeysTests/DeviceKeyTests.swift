@@ -116,12 +116,12 @@ import Testing
         // A key in the store is anybody's who can write there.
         let isPlanted = move != .intoTheStore
         for deviceKey in [before.keybag.deviceKey] + (isPlanted ? [try .random()] : []) {
-            if isPlanted { try overwrite(store.deviceKey, DeviceKeyRecord.encoded([deviceKey])) }
-            try overwrite(store.keybag, forged.encoded(deviceKey: deviceKey))
+            if isPlanted { try overwriteBoth(store.deviceKey, DeviceKeyRecord.encoded([deviceKey])) }
+            try overwriteBoth(store.keybag, forged.encoded(deviceKey: deviceKey))
             #expect(throws: LockboxError.self) { try own.lockbox().archiveObject("next", forKey: "new") }
             #expect(throws: LockboxError.self) { try own.rotateKeys() }
         }
-        try overwrite(store.keybag, owners)
+        try overwriteBoth(store.keybag, owners)
         #expect(try own.lockbox().unarchiveObject(forKey: "key") == "secret")
     }
 

@@ -183,7 +183,7 @@ import Lockbox
         let start = KeybagHeader.length + SealedBox.prefixLength
         record.replaceSubrange(start..<(start + plaintext.count), with: plaintext)
         record.withUnsafeMutableBytes { KeybagHeader.seal($0, deviceKey) }
-        try overwrite(store.keybag, record)
+        try overwriteBoth(store.keybag, record)
     }
 
     @Test func everyChangedByteOfTheKeybagIsNoticedAtTheUnlock() throws {
@@ -196,7 +196,7 @@ import Lockbox
         try store.backend().unlock(with: method)
         let length = intact.count - KeybagHeader.length - SealedBox.overhead
         for offset in 0..<length {
-            try overwrite(store.keybag, intact)
+            try overwriteBoth(store.keybag, intact)
             try rewrite { $0[offset] ^= 1 }
             let error = lockboxError { try store.backend(remembers: false).unlock(with: method) }
             let expected: Set<LockboxError.Code> = [
@@ -228,7 +228,7 @@ import Lockbox
         let intact = try readBytes(store.keybag)
         // The passcode's grants are the old ones: the attacker cannot make others.
         forged = try withOldGrants(forged, intact, deviceKey)
-        try overwrite(store.keybag, forged)
+        try overwriteBoth(store.keybag, forged)
         for call in [
             { try own.rotateKeys() }, { try own.changePasscode(to: .value("x"), strength: .interactive) },
         ] {

@@ -21,6 +21,7 @@ struct floor_store {
     char directory[4096], scope_prefix[256], scope_name[8 + 1 + NAME + 1];
     int root, tmp, items, scope;
     struct keys keys;
+    const char *keybag;  // or its copy
     uint8_t keybag_hash[32];
 };
 
@@ -89,7 +90,7 @@ static long read_file(int directory, const char *name, uint8_t *out, size_t room
 // Of all bytes of the keybag: only they cannot repeat.
 static int keybag_hash(floor_store *s, uint8_t hash[32]) {
     uint8_t bag[KEYBAG_MAX];
-    long n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
+    long n = read_file(s->root, s->keybag, bag, sizeof bag, NULL);
     return n < 0 ? -1 : crypto_generichash(hash, 32, bag, n, NULL, 0);
 }
 
@@ -101,24 +102,32 @@ static int mark(int lock, int odd) {
     return pwrite(lock, &count, sizeof count, 0) == sizeof count ? 0 : -1;
 }
 
+static int open_keys(floor_store *s, const char *device_key, const char *keybag, const floor_secret *secret) {
+    uint8_t device[DEVICE_KEY_MAX], bag[KEYBAG_MAX];
+    long length = read_file(s->root, device_key, device, sizeof device, NULL), n = read_file(s->root, keybag, bag, sizeof bag, NULL);
+    if (length < 0 || n < 0) return -1;
+    s->keybag = keybag;
+    crypto_generichash(s->keybag_hash, 32, bag, n, NULL, 0);
+    int failed = keybag_open(&s->keys, bag, n, device, length, secret) || !s->keys.is_open[ROLE_NAMES];
+    sodium_memzero(device, sizeof device);
+    sodium_memzero(bag, n);
+    return failed;
+}
+
 floor_store *floor_open(const char *directory) { return floor_unlock(directory, NULL); }
 
 floor_store *floor_unlock(const char *directory, const floor_secret *secret) {
     if (sodium_init() < 0) return NULL;
     floor_store *s = calloc(1, sizeof *s);
-    uint8_t device[DEVICE_KEY_MAX], bag[KEYBAG_MAX];
     snprintf(s->directory, sizeof s->directory, "%s", directory);
     s->scope = s->tmp = s->items = -1;
     s->root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->root < 0) goto fail;
     s->tmp = openat(s->root, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->items = openat(s->root, "items", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    long length = read_file(s->root, "device-key", device, sizeof device, NULL), n = read_file(s->root, "keybag", bag, sizeof bag, NULL);
-    if (length < 0 || n < 0) goto fail;
-    crypto_generichash(s->keybag_hash, 32, bag, n, NULL, 0);
-    if (keybag_open(&s->keys, bag, n, device, length, secret) || !s->keys.is_open[ROLE_NAMES]) goto fail;
-    sodium_memzero(device, sizeof device);
-    sodium_memzero(bag, n);
+    // Copies have the same bytes, for the case that one of the first is damaged.
+    if (open_keys(s, "device-key", "keybag", secret) && open_keys(s, "device-key-copy", "keybag", secret)
+        && open_keys(s, "device-key", "keybag-copy", secret) && open_keys(s, "device-key-copy", "keybag-copy", secret)) goto fail;
     return s;
 fail:
     fprintf(stderr, "floor: cannot open %s\n", directory);

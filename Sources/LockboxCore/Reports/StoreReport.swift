@@ -37,7 +37,7 @@ public struct StoreFinding: Sendable, Hashable, Codable {
         /// The keybag is older than one seen before, or an item is newer than the keybag.
         case rolledBack
         /// A change of the keys was interrupted, or is under way. The secrets that it should revoke still open new items, or make
-        /// them, until the keys are rotated.
+        /// them, until the keys are rotated. Or only the copy of the keybag or of the device key was not made.
         case interrupted
         /// The store or an item is not what the program requires.
         case refused

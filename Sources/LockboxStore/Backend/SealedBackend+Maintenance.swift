@@ -21,6 +21,7 @@ extension SealedBackend {
             return report
         }
         guard let keyring else { throw keyStore.storeIsNotFound }
+        report.findings += try keyFindings()
         if try keyChanges.isInterrupted() {
             report.add(
                 .interrupted,
@@ -41,6 +42,19 @@ extension SealedBackend {
 
     /// Returns what the storage has besides records, and what is not safe to use. Changes nothing.
     @_spi(Extensions) public func findings() throws -> [StoreFinding] { try storage.findingsIfSupported() }
+
+    /// Returns which of the keybag, the device key and their copies are damaged, in a store that opens. Changes nothing.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    @_spi(Extensions) public func keyFindings() throws -> [StoreFinding] {
+        func look() throws -> [StoreFinding] {
+            try keyStore.checkedKeyring().map { try keyStore.reader.findings($0.version) } ?? []
+        }
+        if try look().isEmpty { return [] }
+        // While another process changes the keys, there are no copies.
+        let lock = try keyStore.lockIfAllowed()
+        defer { lock?.release() }
+        return try look()
+    }
 
     private func verifyManifest(_ report: inout VerifyReport) throws {
         guard let first = try keyStore.own().keybag.closing.manifest,

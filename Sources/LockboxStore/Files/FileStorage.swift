@@ -6,6 +6,7 @@ import LockboxPlatform
 /// ```
 /// <directory>/                 0700
 ///   device-key  keybag  lock   0600
+///   device-key-copy  keybag-copy
 ///   tmp/                       temporary files, before they are renamed
 ///   quarantine/                what was set aside; nothing reads it
 ///   items/<namespace>/<record> a folder for each prefix, a file for each item
@@ -226,7 +227,9 @@ import LockboxPlatform
     /// Returns the files and folders in the store that do not belong there or are not safe to use.
     package func findings() throws(LockboxError) -> [StoreFinding] {
         guard let root = try folders.folder(.root, creating: false) else { return [] }
-        let own: Set = ["keybag", "device-key", "lock", "items", "tmp", "quarantine"]
+        let own: Set = [
+            "keybag", "keybag-copy", "device-key", "device-key-copy", "lock", "items", "tmp", "quarantine",
+        ]
         var findings: [StoreFinding] = []
         for name in try root.names() where !own.contains(name) {
             // overlayfs may list a file that is just renamed into the folder by its former name.

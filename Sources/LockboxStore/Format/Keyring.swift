@@ -10,8 +10,9 @@ final class Keyring: Sendable {
     let checkedBy = Protected<FileState?>(nil)
     /// In order. One, unless others could have forged it.
     let closings: [Closing]
-    /// The keybag's revision.
-    let revision: RecordRevision
+    /// Where the keybag was read.
+    let version: KeybagVersion
+    var revision: RecordRevision { version.revision }
 
     /// The first eight characters of the store ID in base32. The names of the store's namespaces begin with it,
     /// which shows whether items and keybag belong together.
@@ -50,7 +51,7 @@ final class Keyring: Sendable {
         keys: [Entry],
         closings: [Closing]? = nil,
         firstProtected: UInt32 = 0,
-        revision: RecordRevision = .absent
+        version: KeybagVersion = KeybagVersion()
     ) throws(RecordError) {
         guard let names = keys.first(where: { $0.id.role == .names })?.key else {
             throw .malformed("it contains no key for file names")
@@ -59,7 +60,7 @@ final class Keyring: Sendable {
         self.generation = keybag.generation
         self.epoch = keybag.epoch
         self.closings = closings ?? [keybag.closing]
-        self.revision = revision
+        self.version = version
         self.storeTag = String(keybag.storeID.name.prefix(8))
         self.unlockNames = SharedUnlock.KeyKind.allCases.map { ($0, $0.name(keybag.storeID)) }
         self.hasSlots = !keybag.slots.isEmpty
@@ -181,4 +182,13 @@ final class Keyring: Sendable {
             }
         }
     }
+}
+
+/// Where a keybag was read.
+struct KeybagVersion: Sendable {
+    /// The keybag or its copy. Writers expect it to be unchanged: no keybag is replaced while it has a copy.
+    var record = RecordName.keybag
+    var revision = RecordRevision.absent
+    /// The records in whose place a copy was used.
+    var damaged: [RecordName] = []
 }

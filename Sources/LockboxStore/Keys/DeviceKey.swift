@@ -12,10 +12,16 @@ struct StoredDeviceKey: Sendable {
         var keys: [SecretKey] = []
         /// Those of ``keys`` that are in the store's record.
         var stored: [SecretKey] = []
+        /// Those of ``keys`` that are in its copy. Empty unless that was read too.
+        var copied: [SecretKey] = []
         /// The revision of the store's record.
         var revision: RecordRevision = .absent
         /// The error of the first source that could not be read.
         var error: LockboxError?
+
+        func isOnlyCopied(_ key: SecretKey) -> Bool {
+            copied.contains { $0.isEqual(to: key) } && !stored.contains { $0.isEqual(to: key) }
+        }
     }
 
     init(storage: any RecordStorage, source: DeviceKeySource) {
@@ -25,14 +31,20 @@ struct StoredDeviceKey: Sendable {
 
     private var record: RecordName { .deviceKey }
 
+    /// Whether it may be in the store's record.
+    var isStored: Bool {
+        sources.withLock { $0.contains { if case .stored = $0 { true } else { false } } }
+    }
+
     /// The key's name in error messages.
     var location: String {
         if case .given(let name, _) = sources.withLock({ $0[0] }) { return name }
         return storage.location(of: record)
     }
 
+    /// - Parameter withCopy: Whether to read the copy of the store's record too.
     /// - Throws: The error of the first source if no source has a key.
-    func read() throws -> Candidates {
+    func read(withCopy: Bool = false) throws -> Candidates {
         var found = Candidates()
         for source in sources.withLock({ $0 }) {
             do {
@@ -40,7 +52,8 @@ struct StoredDeviceKey: Sendable {
                 case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
                 case .stored:
                     try checkIsKept()
-                    guard let (keys, revision) = try readRecord() else {
+                    if withCopy { found.copied += (try? readRecord(.deviceKey.copy))?.keys ?? [] }
+                    guard let (keys, revision) = try readRecord(record) else {
                         throw LockboxError.missing(record: storage.subject(of: record))
                     }
                     found.keys += keys
@@ -49,11 +62,12 @@ struct StoredDeviceKey: Sendable {
                 }
             } catch let error as LockboxError { found.error = found.error ?? error }
         }
+        found.keys += found.copied
         if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: .other(location)) }
         return found
     }
 
-    private func readRecord() throws -> ([SecretKey], RecordRevision)? {
+    private func readRecord(_ record: RecordName) throws -> (keys: [SecretKey], revision: RecordRevision)? {
         let length = DeviceKeyRecord.maximumLength
         do {
             return try storage.read(record, atLeast: length, maximum: length) { contents in
@@ -96,7 +110,8 @@ struct StoredDeviceKey: Sendable {
         let key = try SecretKey.random()
         if storage.limits.isTransactional { return New(key: key, changes: changes(to: [key])) }
         // Another one may be that of a store whose keybag has yet to be put back.
-        if try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) != .absent {
+        for record in [record, record.copy]
+        where try storage.revision(of: record, maximum: DeviceKeyRecord.maximumLength) != .absent {
             _ = try lock.quarantine(record)
         }
         let expecting = try store([key], expecting: [.keybag: .absent, record: .absent], lock)
@@ -114,12 +129,13 @@ struct StoredDeviceKey: Sendable {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
+        let expecting = expecting.merging(KeyCopies(storage: storage).expected) { $1 }
         switch try lock.commit([change], expecting: expecting) {
         case .committed: break
         case .conflict: return nil
         case .unknown(let error): throw error
         }
-        let found = try readRecord()
+        let found = try readRecord(record)
         let isOurs = (found?.0 ?? []).elementsEqual(keys) { $0.isEqual(to: $1) }
         return isOurs ? [record: found?.1 ?? .absent] : nil
     }

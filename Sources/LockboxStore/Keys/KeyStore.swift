@@ -88,9 +88,10 @@ final class KeyStore: Sendable {
 
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
-        let revision = try reader.revision()
+        let record = opened?.keyring.version.record ?? .keybag
+        let revision = try reader.revision(of: record)
         func unchanged() -> OpenedKeybag? {
-            guard let opened, opened.keyring.revision == revision,
+            guard let opened, opened.keyring.version.record == record, opened.keyring.revision == revision,
                 known.process.withLock({ $0.isNewest(opened.keybag.generation) })
             else { return nil }
             return opened
@@ -106,7 +107,7 @@ final class KeyStore: Sendable {
 
     /// Throws if the keybag has been replaced: an earlier epoch may have been closed, and what is listed has been resealed.
     func checkIsCurrent(_ keyring: Keyring) throws {
-        if try reader.revision() != keyring.revision { throw RecordError.notListed }
+        if try reader.revision(of: keyring.version.record) != keyring.revision { throw RecordError.notListed }
     }
 
     /// Returns the keys to write with: others, if another process of the user has changed them since these were read. An attacker
@@ -150,14 +151,14 @@ final class KeyStore: Sendable {
         try oneByOne {
             var conflicts = ConflictLimit()
             while true {
-                guard let (keybag, revision) = try reader.read() else { return nil }
+                guard let (keybag, version) = try reader.read() else { return nil }
                 let before = opened
                 if let before, before.keybag.storeID != keybag.storeID {
                     throw LockboxError.storeReplaced(location: reader.location)
                 }
                 if check != .exceptRollback, let error = try known.refusal(of: keybag) {
                     // Unless another process has just replaced it.
-                    if try reader.revision() != revision {
+                    if try reader.revision(of: version.record) != version.revision {
                         try conflicts.check(.keybag, storage)
                         continue
                     }
@@ -165,7 +166,7 @@ final class KeyStore: Sendable {
                 }
                 try checkRequirements(keybag, check)
                 let opened = try reader.mappingErrors {
-                    try open(keybag, revision, slotKeys, before)
+                    try open(keybag, version, slotKeys, before)
                 }
                 try reader.checkItems(belongTo: opened.keyring)
                 if check != .exceptRollback { known.learn(from: opened) }
@@ -181,7 +182,7 @@ final class KeyStore: Sendable {
 
     private func open(
         _ keybag: Keybag,
-        _ revision: RecordRevision,
+        _ version: KeybagVersion,
         _ given: SlotKeys?,
         _ before: OpenedKeybag?
     ) throws -> OpenedKeybag {
@@ -200,7 +201,7 @@ final class KeyStore: Sendable {
             isComplete: contents.isComplete,
             slotKeys: slotKeys,
             known: contents.isComplete ? nil : known.process.withLock(\.unlocked),
-            revision: revision
+            version: version
         )
     }
 
@@ -240,7 +241,10 @@ final class KeyStore: Sendable {
                         expecting: device.expecting.merging([.keybag: .absent]) { $1 }
                     )
                     if case .unknown(let error) = outcome { throw error }
-                    if case .committed = outcome { continue }
+                    if case .committed = outcome {
+                        reader.copies.make(of: reader.copiedRecords, lock)
+                        continue
+                    }
                 }
                 try conflicts.check(.keybag, storage)
             }

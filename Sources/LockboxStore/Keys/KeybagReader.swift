@@ -6,13 +6,36 @@ struct KeybagReader: Sendable {
     let storage: any RecordStorage
     let device: StoredDeviceKey
 
-    func revision() throws -> RecordRevision {
-        try storage.revision(of: .keybag, maximum: KeybagHeader.maximumRecordLength)
+    var copies: KeyCopies { KeyCopies(storage: storage) }
+    /// A device key from elsewhere may lie in the store's folder too, and is not the store's.
+    var copiedRecords: [RecordName] { device.isStored ? [.keybag, .deviceKey] : [.keybag] }
+
+    func revision(of record: RecordName = .keybag) throws -> RecordRevision {
+        try storage.revision(of: record, maximum: KeybagHeader.maximumRecordLength)
     }
 
-    /// Reads the keybag and the device key. If the device key does not fit, another process may have replaced both in
-    /// between.
-    func read() throws -> (Keybag, RecordRevision)? {
+    /// Reads the keybag and the device key, or their copies where one of them is damaged or missing.
+    func read() throws -> (keybag: Keybag, version: KeybagVersion)? {
+        do {
+            if let found = try readFirst() { return found }
+        } catch let error as LockboxError where error.isOfDamagedKeys && copies.areKept {
+            guard let found = try? readWithCopies() else { throw error }
+            return found
+        }
+        return try copies.areKept && revision(of: .keybag.copy) != .absent ? readWithCopies() : nil
+    }
+
+    private func readWithCopies() throws -> (keybag: Keybag, version: KeybagVersion)? {
+        let device = try self.device.read(withCopy: true)
+        let first = try? read(.keybag, device)
+        guard var found = try first ?? read(.keybag.copy, device) else { return nil }
+        if found.version.record != .keybag { found.version.damaged.append(.keybag) }
+        if device.isOnlyCopied(found.keybag.deviceKey) { found.version.damaged.append(.deviceKey) }
+        return found
+    }
+
+    /// If the device key does not fit, another process may have replaced both in between.
+    private func readFirst() throws -> (keybag: Keybag, version: KeybagVersion)? {
         var device: StoredDeviceKey.Candidates
         do { device = try self.device.read() } catch is LockboxError {
             // A store that is not there has no device key either. Another process may have made both in between.
@@ -20,7 +43,7 @@ struct KeybagReader: Sendable {
             device = try self.device.read()
         }
         while true {
-            do { return try read(device) } catch RecordError.wrongDeviceKey {
+            do { return try read(.keybag, device) } catch RecordError.wrongDeviceKey {
                 let again = try self.device.read()
                 if again.revision == device.revision {
                     throw device.error ?? LockboxError.deviceKeyMismatch(source: self.device.location)
@@ -30,15 +53,18 @@ struct KeybagReader: Sendable {
         }
     }
 
-    private func read(_ device: StoredDeviceKey.Candidates) throws -> (Keybag, RecordRevision)? {
+    private func read(_ record: RecordName, _ device: StoredDeviceKey.Candidates) throws
+        -> (keybag: Keybag, version: KeybagVersion)?
+    {
         let length = KeybagHeader.maximumRecordLength
         do {
-            return try storage.read(.keybag, atLeast: length, maximum: length) {
-                let revision = $0.revision  // of the bytes before they are opened in place
-                return (try Keybag($0.bytes, deviceKeys: device.keys), revision)
+            return try storage.read(record, atLeast: length, maximum: length) {
+                // Of the bytes before they are opened in place.
+                let version = KeybagVersion(record: record, revision: $0.revision)
+                return (try Keybag($0.bytes, deviceKeys: device.keys), version)
             }
-        } catch let error as RecordError where error != .wrongDeviceKey {
-            throw error.lockboxError(subject)
+        } catch let error as RecordError where error != .wrongDeviceKey || record != .keybag {
+            throw error.lockboxError(.keybag(storage.location(of: record)))
         }
     }
 
@@ -63,6 +89,30 @@ struct KeybagReader: Sendable {
         }
     }
 
+    /// Returns which of the keybag, the device key and their copies are damaged or missing.
+    func findings(_ version: KeybagVersion) throws -> [StoreFinding] {
+        try copiedRecords.compactMap { record in
+            let advice = "rotate the keys to make both anew"
+            func finding(_ kind: StoreFinding.Kind, _ record: RecordName, _ reason: String) -> StoreFinding {
+                StoreFinding(
+                    kind: kind,
+                    location: storage.location(of: record),
+                    reason: "\(reason); \(advice)"
+                )
+            }
+            if version.damaged.contains(record) {
+                return finding(.damaged, record, "it is damaged or missing, and \(record.copy.name) is used")
+            }
+            switch try copies.state(of: record) {
+            case .intact: return nil
+            case .damaged: return finding(.damaged, record.copy, "this copy of \(record.name) is damaged")
+            case .missing:
+                let reason = "a change of the keys was interrupted, or is under way, before it made this copy"
+                return finding(.interrupted, record.copy, reason)
+            }
+        }
+    }
+
     // MARK: Errors
 
     var location: String { storage.location(of: .keybag) }
@@ -70,5 +120,16 @@ struct KeybagReader: Sendable {
 
     func mappingErrors<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as RecordError { throw error.lockboxError(subject) }
+    }
+}
+
+extension LockboxError {
+    /// Whether it says that the keybag or the device key is damaged or missing. A file that cannot be read for now, or is not safe to
+    /// use, is not, and a keybag that is forged or an older one opens.
+    fileprivate var isOfDamagedKeys: Bool {
+        switch code {
+        case .corrupt, .authenticationFailed, .unsupportedVersion, .deviceKeyMismatch, .missing: true
+        default: false
+        }
     }
 }

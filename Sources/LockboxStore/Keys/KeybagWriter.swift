@@ -21,16 +21,19 @@ struct KeybagWriter: Sendable {
                 try lock.take()
                 // Nothing is written under a device key or a keybag that has gone.
                 guard let own = try keys.load(slotKeys: slotKeys, check) else { throw keys.keybagIsMissing }
+                let damaged = own.keyring.version.damaged
+                if !damaged.isEmpty {
+                    try keys.reader.copies.restore(damaged, lock)
+                    try conflicts.check(.keybag, keys.storage)
+                    continue
+                }
                 let opened = try keys.withUserUnlock(own)
                 let next = try keys.reader.mappingErrors { try change(opened) }
                 guard var next else { return false }
                 // Keys that came from the kernel continue to come from there.
                 let isOwn = own.unlockKeys[.unlocked] != nil
                 if !isOwn { next.slotKeys = nil }
-                let isAccepted = check == .exceptRollback
-                guard
-                    let device = try replace(opened, by: next, isOwn: isOwn, isAccepted: isAccepted, lock)
-                else {
+                guard let device = try replace(opened, by: next, check, isOwn: isOwn, lock) else {
                     try conflicts.check(.keybag, keys.storage)
                     continue
                 }
@@ -73,17 +76,20 @@ struct KeybagWriter: Sendable {
     /// An unlock for the user's other processes stays in effect.
     ///
     /// - Parameters:
+    ///   - check: The checks of the former one, which may be an older one that is accepted.
     ///   - isOwn: Whether this process has opened it itself, and not only with what the kernel had.
-    ///   - isAccepted: Whether it was older than one seen before, and its owner knows why.
     /// - Returns: The device key, or nil if another process has replaced the keybag meanwhile.
     private func replace(
         _ opened: OpenedKeybag,
         by next: KeybagRewrite,
+        _ check: KeyStore.Check,
         isOwn: Bool,
-        isAccepted: Bool,
         _ lock: KeybagLock
     ) throws -> SecretKey? {
-        guard let device = try beginDeviceKey(next.device, opened, lock) else { return nil }
+        let copies = keys.reader.copies
+        guard try copies.remove(expecting: opened.keyring.revision, lock),
+            let device = try beginDeviceKey(next.device, opened, lock)
+        else { return nil }
         let nextKeys = UserUnlock.NextKeys(
             store: next.contents.storeID,
             device: device.key,
@@ -96,9 +102,10 @@ struct KeybagWriter: Sendable {
         guard let written = try write(stages, next, opened.keyring.revision, device, lock) else {
             return nil
         }
-        if isAccepted { try keys.known.accept(opened.keybag) }
+        if check == .exceptRollback { try keys.known.accept(opened.keybag) }
         keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn)
         try endDeviceKey(device, written, lock)
+        copies.make(of: keys.reader.copiedRecords, lock)
         try keys.load(slotKeys: next.slotKeys)
         if isNewEpoch { try keys.userUnlock.republish(records, for: nextKeys) }
         return device.key
@@ -119,8 +126,9 @@ struct KeybagWriter: Sendable {
             let changes =
                 [.put(record, bytes)] + (stage == 0 ? keys.reader.device.changes(to: device.stored) : [])
             // No process changes the others while the lock is held.
-            let looked = device.expected.merging([record: expected]) { $1 }
-            switch try lock.commit(changes, expecting: looked.merging(next.expected) { own, _ in own }) {
+            let expecting = [record: expected].merging(device.expected) { own, _ in own }
+                .merging(next.expected) { own, _ in own }.merging(keys.reader.copies.expected) { $1 }
+            switch try lock.commit(changes, expecting: expecting) {
             case .committed:
                 if keys.storage.limits.isTransactional { device.expected = [:] }
                 // In a storage without locks, another process may have replaced it already.

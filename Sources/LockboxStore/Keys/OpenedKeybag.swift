@@ -25,7 +25,7 @@ final class OpenedKeybag: Sendable {
         isComplete: Bool,
         slotKeys: SlotKeys?,
         known: Knowledge.Unlocked? = nil,
-        revision: RecordRevision
+        version: KeybagVersion
     ) throws(RecordError) {
         self.keybag = keybag
         self.unlockKeys = unlockKeys
@@ -37,7 +37,7 @@ final class OpenedKeybag: Sendable {
             keys: keys,
             closings: known?.closings(of: keybag),
             firstProtected: known?.firstProtected ?? 0,
-            revision: revision
+            version: version
         )
     }
 
@@ -57,7 +57,7 @@ final class OpenedKeybag: Sendable {
             isComplete: isComplete && !levels.contains(.unlocked),
             slotKeys: slotKeys?.without(levels),
             known: known,
-            revision: keyring.revision
+            version: keyring.version
         )
     }
 
@@ -74,7 +74,7 @@ final class OpenedKeybag: Sendable {
             isComplete: isComplete || contents.isComplete,
             slotKeys: nil,
             known: contents.isComplete ? nil : known,
-            revision: keyring.revision
+            version: keyring.version
         )
     }
 }

@@ -166,14 +166,14 @@ import Testing
         try #require(try backend.unlock(.value("1234"), scope: .user) == .user)
         let keybag = try readBytes(store.keybag)
         if isAway {
-            try FileManager.default.removeItem(atPath: store.keybag)
+            try removeBoth(store.keybag)
         } else {
             var other = keybag
             other[16] ^= 1  // in the store's ID
-            try overwrite(store.keybag, other)
+            try overwriteBoth(store.keybag, other)
         }
         #expect(throws: LockboxError.self) { try store.backend().lock(includingAfterFirstUnlock: true) }
-        try overwrite(store.keybag, keybag)
+        try overwriteBoth(store.keybag, keybag)
         try store.backend().lock(includingAfterFirstUnlock: true)
         #expect(try store.serials().isEmpty)
     }

@@ -85,10 +85,10 @@ import Testing
         let renames = Protected(0)
         let backend = store.backend(
             SystemCalls(fault: { call in
-                // The keys are written, and their lock let go: next is the lock of the items that are to go.
+                // The keys and their copies are written, and their lock let go: next is the lock of the items that are to go.
                 guard
                     renames.withLock({
-                        $0 += call == .rename ? 1 : 0; return $0 == 4 && call == .flock
+                        $0 += call == .rename ? 1 : 0; return $0 == 6 && call == .flock
                     })
                 else {
                     return nil
@@ -108,14 +108,20 @@ import Testing
         )
         try backend.unlock(.value("1234"))
         try backend.removePasscode()
-        #expect(renames.withLock { $0 } >= 5)
+        #expect(renames.withLock { $0 } >= 7)
         #expect(try other.lockbox().unarchiveObject(forKey: "akpu") == "new")
     }
 
     /// Like a kill, a failure between the new keybag and the removal leaves items that nothing opens.
     @Test func anInterruptedRemovalOfThePasscodeIsCarriedOn() throws {
         try store.backend().setUp(items: .everyClass)
-        let backend = store.backend(SystemCalls(fault: { $0 == .unlink ? .failure(EIO) : nil }))
+        let isChanged = Protected(false)
+        let backend = store.backend(
+            SystemCalls(fault: { call in
+                if call == .rename { isChanged.withLock { $0 = true } }
+                return call == .unlink && isChanged.withLock { $0 } ? .failure(EIO) : nil
+            })
+        )
         try backend.unlock(.value("1234"))
         expectError(.storageFailure) { try backend.removePasscode() }
         let path = try store.path("akpu")

@@ -68,7 +68,7 @@ private final class Counter: GenerationCounter {
         try own.lockbox().archiveObject("v", forKey: "k")
         var contents = try #require(try KeybagContents(after: own.keyStore.current()))
         contents.generation = 1 << 40
-        try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
         expectError(.rolledBack) { try backend(counter).setPasscode(.value("1"), strength: .interactive) }
         let accepting = backend(counter)
         try accepting.acceptRestored()

@@ -59,7 +59,7 @@ import Testing
             // Unless the program has replaced it.
             let putBack = { @Sendable [store] in
                 if try store.openedKeybag().slots.map(\.kind) == [.recoveryCode] {
-                    try overwrite(store.keybag, owners.withLock { $0 })
+                    try overwriteBoth(store.keybag, owners.withLock { $0 })
                 }
             }
             let forging = Interruption(at: number) { [store, forger] in
@@ -112,7 +112,7 @@ import Testing
             try? FileManager.default.removeItem(atPath: items)
             try #require(rename("\(items)-aside", items) == 0)
         }
-        try overwrite(store.keybag, first.withLock { $0 })
+        try overwriteBoth(store.keybag, first.withLock { $0 })
         expectError(.rolledBack) { try store.backend().unlock(.value("1234")) }
         expectError(.rolledBack) { try program.lockbox().archiveObject("next", forKey: "new") }
     }

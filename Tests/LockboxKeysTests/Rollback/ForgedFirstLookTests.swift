@@ -29,7 +29,7 @@ import Testing
         _ = try program.status()
         _ = try? program.lockbox().unarchiveObject(String.self, forKey: "k")
         store.lockForEverybody()
-        try overwrite(store.keybag, owners)
+        try overwriteBoth(store.keybag, owners)
         return (program, forged)
     }
 

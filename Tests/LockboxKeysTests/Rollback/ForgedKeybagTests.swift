@@ -84,7 +84,7 @@ import Testing
         try forger.replaceSlots()
         let keys = try before.open(before.unlockKeys(with: nil)).keys
         let keyring = try Keyring(keybag: store.openedKeybag(), keys: keys)
-        try overwrite(store.keybag, keybag)
+        try overwriteBoth(store.keybag, keybag)
         let key = try ItemKey(prefix: TestStore.prefix, key: "k")
         let item = try #require(try store.backend().item(for: key, now: nil))
         let proven = item.with(ClassOrigin(.unlocked))
@@ -275,7 +275,7 @@ import Testing
             if generation == before.generation + 1 { first.withLock { $0 = keybag } }
         }
         try store.backend(copying, remembers: false).setPasscode(.value("1234"), strength: .interactive)
-        try overwrite(store.keybag, #require(first.withLock { $0 }))
+        try overwriteBoth(store.keybag, #require(first.withLock { $0 }))
         try #require(try store.openedKeybag().isPrepared)
         let locked = store.backend(remembers: false)
         expectError(.interactionNotAllowed) { try locked.lockbox().archiveObject("next", forKey: "new") }
@@ -306,8 +306,8 @@ import Testing
             let generation = try store.openedKeybag().generation
             let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
             let interruption = Interruption(at: number) { [store] in
-                try? overwrite(store.keybag, keybag)
-                try? overwrite(store.deviceKey, deviceKey)
+                try? overwriteBoth(store.keybag, keybag)
+                try? overwriteBoth(store.deviceKey, deviceKey)
             }
             let program = store.backend(interruption.calls, remembers: false)
             try program.unlock(.value("1234"))
@@ -351,8 +351,8 @@ import Testing
         try program.unlock(.value("1234"))
         let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
         try program.rotateKeys()
-        try overwrite(store.keybag, keybag)
-        try overwrite(store.deviceKey, deviceKey)
+        try overwriteBoth(store.keybag, keybag)
+        try overwriteBoth(store.deviceKey, deviceKey)
         expectError(.rolledBack) { try store.backend().slots }
         expectError(.rolledBack) { try program.slots }
     }
@@ -368,8 +368,8 @@ import Testing
             record.replaceSubrange(8..<16, with: highest)
         }
         _ = try? program.slots
-        try overwrite(store.keybag, keybag)
-        try overwrite(store.deviceKey, deviceKey)
+        try overwriteBoth(store.keybag, keybag)
+        try overwriteBoth(store.deviceKey, deviceKey)
         expectError(.rolledBack) { try program.slots }
     }
 }

@@ -32,7 +32,7 @@ import Testing
         }
         #expect(try program.lockState == .beforeFirstUnlock)
         #expect(store.memory.entry(of: before.storeID)?.numbers.generation == last)
-        try overwrite(store.keybag, owners)
+        try overwriteBoth(store.keybag, owners)
         if !isBefore { return }
         try program.unlock(with: key)
         let lockbox = try program.lockbox()
@@ -66,7 +66,7 @@ import Testing
         }
         var listed = slots
         for index in listed.indices { listed[index].grants.removeAll { $0.level == .unlocked } }
-        try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0], listing: listed))
+        try overwriteBoth(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0], listing: listed))
         if !isRunning {
             #expect(throws: LockboxError.self) { try program.unlock(.value("1234")) }
         }

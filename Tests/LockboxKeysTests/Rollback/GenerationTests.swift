@@ -14,7 +14,7 @@ import Testing
         try store.lockbox().archiveObject("value", forKey: "key")
         var contents = try #require(try KeybagContents(after: store.backend().keyStore.current()))
         contents.generation = generation
-        try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
         let before = try store.snapshot()
 
         let isPossible = generation < (1 << 47) - 1

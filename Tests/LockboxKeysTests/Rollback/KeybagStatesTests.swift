@@ -145,7 +145,7 @@ import Testing
                 }
             }
             let keys = try world.store.deviceKeys()
-            try overwrite(world.store.keybag, forged!.encoded(deviceKey: keys[0], listing: slots))
+            try overwriteBoth(world.store.keybag, forged!.encoded(deviceKey: keys[0], listing: slots))
         }
 
         func take(_ step: Step) throws {

@@ -47,8 +47,8 @@ import Testing
         let header = try readBytes(store.keybag).withUnsafeBytes { try KeybagHeader($0) }
         try FileManager.default.removeItem(atPath: "\(store.directory)/items")
         if replacement == .none {
-            try FileManager.default.removeItem(atPath: store.keybag)
-            return try FileManager.default.removeItem(atPath: store.deviceKey)
+            try removeBoth(store.keybag)
+            return try removeBoth(store.deviceKey)
         }
         let isAnother = [.another, .anotherWithSlot].contains(replacement)
         var contents = try KeybagContents(isAnother ? .random() : header.storeID)
@@ -62,8 +62,8 @@ import Testing
         }
         if replacement != .ofSameID { contents.epoch = 50; try contents.beginEpoch() }
         let deviceKey = try SecretKey.random()
-        try overwrite(store.deviceKey, DeviceKeyRecord.encoded([deviceKey]))
-        try overwrite(store.keybag, contents.encoded(deviceKey: deviceKey))
+        try overwriteBoth(store.deviceKey, DeviceKeyRecord.encoded([deviceKey]))
+        try overwriteBoth(store.keybag, contents.encoded(deviceKey: deviceKey))
     }
 
     @Test(arguments: Replacement.allCases) func aReplacedStoreIsRefusedAfterARestart(
@@ -175,8 +175,8 @@ import Testing
 
     private func place(_ forged: KeybagContents) throws {
         let deviceKey = try SecretKey.random()
-        try overwrite(store.deviceKey, DeviceKeyRecord.encoded([deviceKey]))
-        try overwrite(store.keybag, forged.encoded(deviceKey: deviceKey))
+        try overwriteBoth(store.deviceKey, DeviceKeyRecord.encoded([deviceKey]))
+        try overwriteBoth(store.keybag, forged.encoded(deviceKey: deviceKey))
     }
 
     @Test(arguments: [UInt32(3), 40]) func aFormerPasscodeDeceivesNobodyWhoRemembers(_ epochs: UInt32) throws

@@ -22,7 +22,7 @@ import Lockbox
         if try !other.slots.isEmpty { try other.unlock(.value("new")) }
         var contents = try #require(try KeybagContents(after: other.keyStore.current()))
         change(&contents)
-        try overwrite(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, contents.encoded(deviceKey: store.deviceKeys()[0]))
     }
 
     // MARK: Forged numbers
@@ -81,7 +81,7 @@ import Lockbox
         var next = try KeybagRewrite(after: own.keyStore.current())
         try next.contents.beginEpoch()
         let stages = next.stages(after: try own.keyStore.current().keybag)
-        try overwrite(store.keybag, stages[0].encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, stages[0].encoded(deviceKey: store.deviceKeys()[0]))
         let other = store.backend()
         try other.unlock(.value("1234"))
         #expect(try other.status()?.isInterrupted == true)
@@ -172,8 +172,8 @@ import Lockbox
         }
         #expect(!serials().isEmpty)
         switch state {
-        case "no device key": try overwrite(store.deviceKey, [UInt8](repeating: 1, count: 32))
-        case "damaged": try flipLastByte(of: store.keybag)
+        case "no device key": try overwriteBoth(store.deviceKey, [UInt8](repeating: 1, count: 32))
+        case "damaged": try flipLastBytes(of: store.keybag)
         default: try store.putBack(old)
         }
         let other = backend()

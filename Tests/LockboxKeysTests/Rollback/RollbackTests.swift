@@ -217,7 +217,7 @@ import Lockbox
         var forged = try #require(try KeybagContents(after: before, unlockKeys: before.unlockKeys(with: nil)))
         (forged.generation, forged.epoch) = (now.generation + 1000, now.epoch)
         try forged.beginEpoch()
-        try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
         return owners
     }
 
@@ -231,7 +231,7 @@ import Lockbox
         let lockbox = try owner.lockbox()
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "k") }
         expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
-        try overwrite(store.keybag, keybag)
+        try overwriteBoth(store.keybag, keybag)
         #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
         let other = store.backend()
         try other.unlock(.value("1234"))
@@ -250,7 +250,7 @@ import Lockbox
         let keybag = try removeSlots(before)
         expectError(.corrupt) { try backend(remembering: false).lockbox().allKeys() }
         expectError(.authenticationFailed) { try backend().lockbox().allKeys() }
-        try overwrite(store.keybag, keybag)
+        try overwriteBoth(store.keybag, keybag)
         let owner = backend()
         try owner.unlock(.value("1234"))
         #expect(try owner.lockbox().unarchiveObject(forKey: "k") == "old")
@@ -391,7 +391,7 @@ import Lockbox
         try own.lockbox().archiveObject("v", forKey: "k")
         var contents = try #require(try KeybagContents(after: own.keyStore.current()))
         contents.generation = .max
-        try overwrite(store.keybag, contents.encoded(deviceKey: own.keyStore.current().keybag.deviceKey))
+        try overwriteBoth(store.keybag, contents.encoded(deviceKey: own.keyStore.current().keybag.deviceKey))
         let other = store.backend(deviceKey: deviceKey)
         #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
         expectError(.corrupt) { try other.rotateKeys() }

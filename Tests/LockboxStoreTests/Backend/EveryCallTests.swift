@@ -108,7 +108,7 @@ import Testing
         let isWritten = Protected(false)
         let others: @Sendable (EncryptedFileBackend) -> Void = { other in
             let error = lockboxError { try other.lockbox().archiveObject("v", forKey: "other") }
-            if error == nil { unlink("\(other.directory)/keybag") }
+            if error == nil { try? removeBoth("\(other.directory)/keybag") }
             isWritten.withLock { $0 = error == nil }
         }
         try atEveryCall(others) { backend, interruption in

@@ -114,13 +114,13 @@ import Testing
         #expect(found(try verify(backend)) == [store.keybag: .unsafePermissions])
         chmod(store.keybag, 0o600)
         let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
-        try overwrite(store.keybag, [])
+        try overwriteBoth(store.keybag, [])
         #expect(found(try verify(backend)) == [store.keybag: .damaged])
-        try overwrite(store.keybag, keybag)
-        try overwrite(store.deviceKey, [])
+        try overwriteBoth(store.keybag, keybag)
+        try overwriteBoth(store.deviceKey, [])
         #expect(found(try verify(backend)) == [store.deviceKey: .damaged])
-        try overwrite(store.deviceKey, deviceKey)
-        try FileManager.default.removeItem(atPath: store.keybag)
+        try overwriteBoth(store.deviceKey, deviceKey)
+        try removeBoth(store.keybag)
         #expect(found(try verify(backend)) == [store.keybag: .damaged])
     }
 
@@ -144,7 +144,7 @@ import Testing
     @Test func theDeviceKeyOfAnotherStore() throws {
         let stranger = try TestStore()
         try stranger.lockbox().archiveObject(0, forKey: "0")
-        try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
+        try overwriteBoth(store.deviceKey, readBytes(stranger.deviceKey))
         #expect(found(try verify()) == [store.deviceKey: .foreign])
     }
 
@@ -159,10 +159,10 @@ import Testing
 
     @Test func damagedKeysAreAFinding() throws {
         let keybag = try readBytes(store.keybag)
-        try overwrite(store.keybag, Array(keybag.dropLast()))
+        try overwriteBoth(store.keybag, Array(keybag.dropLast()))
         #expect(found(try verify()) == [store.keybag: .damaged])
-        try overwrite(store.keybag, keybag)
-        try FileManager.default.removeItem(atPath: store.deviceKey)
+        try overwriteBoth(store.keybag, keybag)
+        try removeBoth(store.deviceKey)
         #expect(found(try verify()) == [store.deviceKey: .damaged])
     }
 

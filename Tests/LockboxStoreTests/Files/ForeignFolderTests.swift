@@ -99,13 +99,13 @@ import Testing
         let other = try TestStore()
         try other.lockbox().archiveObject("secret", forKey: "key")
         let planted = try readBytes(other.deviceKey)
-        try overwrite(store.deviceKey, planted)
+        try overwriteBoth(store.deviceKey, planted)
         try store.lockbox().archiveObject("secret", forKey: "key")
         #expect(try readBytes(store.deviceKey) != planted)
         #expect(try store.lockbox().unarchiveObject(forKey: "key") == "secret")
         // It may be that of a store whose keybag has yet to be put back.
         let aside = try FileManager.default.contentsOfDirectory(atPath: "\(store.directory)/quarantine")
-        #expect(try aside.map { try readBytes("\(store.directory)/quarantine/\($0)") } == [planted])
+        #expect(try aside.map { try readBytes("\(store.directory)/quarantine/\($0)") } == [planted, planted])
         #expect(try store.backend().verify().findings.isEmpty)
     }
 
@@ -115,6 +115,7 @@ import Testing
         let source = DeviceKeySource.file(store.deviceKey)
         try store.backend(deviceKey: source).lockbox().archiveObject("secret", forKey: "key")
         #expect(try readBytes(store.deviceKey) == key)
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey + "-copy"), "it is not the store's")
     }
 
     /// Each makes a device key, and one of them the store.
@@ -190,7 +191,7 @@ import Testing
     @Test func nothingIsSweptBesideAMissingKeybag() throws {
         try store.lockbox().archiveObject("old", forKey: "key")
         try store.leaveBehind(AbandonedFiles.newName())
-        unlink(store.keybag)
+        try removeBoth(store.keybag)
         let before = try everything()
         expectError(.missing) { try store.lockbox().archiveObject("new", forKey: "key") }
         expectError(.missing) { try store.lockbox().allKeys() }

@@ -170,11 +170,11 @@ import Testing
         }
         let before = try #require(try revision())
         let bytes = try readBytes(store.keybag)
-        try overwrite(store.keybag, bytes)
+        try overwriteBoth(store.keybag, bytes)
         #expect(try revision() == before)
-        try flipLastByte(of: store.keybag)
+        try flipLastBytes(of: store.keybag)
         #expect(try revision() != before)
-        try overwrite(store.keybag, bytes)
+        try overwriteBoth(store.keybag, bytes)
         #expect(try revision() == before)
     }
 }

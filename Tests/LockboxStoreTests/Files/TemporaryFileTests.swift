@@ -117,7 +117,7 @@ import Lockbox
     @Test func theKeybagIsDurableBeforeItsLockIsReleased() throws {
         let hook = Hook()
         let refused = Protected<LockboxError.Code?>(nil)
-        let calls = hook.calls(before: .fsync, 4) { [store] in
+        let calls = hook.calls(before: .fsync, 5) { [store] in
             let other = store.backend(lockTimeout: .milliseconds(50))
             try other.unlock(.value("1"))
             let error = #expect(throws: LockboxError.self) {

@@ -183,7 +183,7 @@ import Testing
         for index in keybag.indices {
             var bytes = keybag
             bytes[index] ^= 1 << (index % 8)
-            try overwrite(store.keybag, bytes)
+            try overwriteBoth(store.keybag, bytes)
             try expectKeybagRefusal("byte \(index)")
         }
         let deviceKeys = try store.deviceKeys()
@@ -215,12 +215,12 @@ import Testing
             }
         }
         for length in stride(from: 0, to: keybag.count, by: 13) {
-            try overwrite(store.keybag, Array(keybag[..<length]))
+            try overwriteBoth(store.keybag, Array(keybag[..<length]))
             try expectKeybagRefusal("length \(length)")
         }
-        try overwrite(store.keybag, keybag + [0])
+        try overwriteBoth(store.keybag, keybag + [0])
         try expectKeybagRefusal("a byte more")
-        try overwrite(store.keybag, keybag)
+        try overwriteBoth(store.keybag, keybag)
         #expect(try store.lockbox().unarchiveObject(forKey: "victim") == "of the victim", "the control")
     }
 
@@ -229,27 +229,27 @@ import Testing
         try stranger.lockbox().archiveObject("of a stranger", forKey: "victim")
         let own = (keybag: try readBytes(store.keybag), deviceKey: try readBytes(store.deviceKey))
 
-        try overwrite(store.keybag, readBytes(stranger.keybag))
+        try overwriteBoth(store.keybag, readBytes(stranger.keybag))
         try expectKeybagRefusal("another store's keybag", [.deviceKeyMismatch])
-        try overwrite(store.deviceKey, readBytes(stranger.deviceKey))
+        try overwriteBoth(store.deviceKey, readBytes(stranger.deviceKey))
         try expectKeybagRefusal("another store's keybag and device key", [.authenticationFailed])
-        try overwrite(store.keybag, own.keybag)
+        try overwriteBoth(store.keybag, own.keybag)
         try expectKeybagRefusal("another store's device key", [.deviceKeyMismatch])
-        try overwrite(store.deviceKey, own.deviceKey)
+        try overwriteBoth(store.deviceKey, own.deviceKey)
         #expect(try store.lockbox().unarchiveObject(forKey: "victim") == "of the victim", "the control")
     }
 
     /// Never taken for a new store, which would begin with new keys.
     @Test(arguments: ["keybag", "device-key"])
     func missingKeys(_ name: String) throws {
-        try FileManager.default.removeItem(atPath: "\(store.directory)/\(name)")
+        try removeBoth("\(store.directory)/\(name)")
         try expectKeybagRefusal("no \(name)", [.missing])
     }
 
     @Test func nothingIsWrittenUnderAKeybagThatHasGone() throws {
         let lockbox = try store.lockbox()
         try lockbox.archiveObject("old", forKey: "other")
-        try FileManager.default.removeItem(atPath: store.keybag)
+        try removeBoth(store.keybag)
         expectError(.missing) { try lockbox.archiveObject("new", forKey: "victim") }
         expectError(.missing) {
             try lockbox.setAttributes(WriteOptions(accessibility: .always), forKey: "victim")
@@ -283,7 +283,7 @@ import Testing
         for (offset, number) in [(4, 2), (5, 5), (5, 3)] as [(Int, UInt8)] {
             let byte = keybag[offset]
             keybag[offset] = number
-            try overwrite(store.keybag, keybag)
+            try overwriteBoth(store.keybag, keybag)
             try expectKeybagRefusal("byte \(offset): \(number)", [.unsupportedVersion])
             keybag[offset] = byte
         }

@@ -22,8 +22,8 @@ import Testing
         let store = try TestStore()
         mkdir(store.directory, 0o700)
         mkdir("\(store.directory)/items", 0o700)
-        try overwrite(store.deviceKey, Array(deviceKey))
-        try overwrite(store.keybag, Array(keybag))
+        try overwriteBoth(store.deviceKey, Array(deviceKey))
+        try overwriteBoth(store.keybag, Array(keybag))
         for item in items {
             mkdir(Path.parent(of: "\(store.directory)/\(item.path)"), 0o700)
             try overwrite("\(store.directory)/\(item.path)", Array(item.record))

@@ -27,7 +27,7 @@ import Testing
         func restore() throws {
             try? FileManager.default.removeItem(atPath: path)
             try overwrite(path, bytes)
-            try overwrite(store.keybag, keybag)
+            try overwriteBoth(store.keybag, keybag)
         }
         func prepared(_ work: @escaping () throws -> Void) -> () throws -> Void {
             {
@@ -55,7 +55,7 @@ import Testing
             ("on a broken disk", .unreadable, failing, prepared {}),
             (
                 "without its keybag", .missing, try store.lockbox(),
-                prepared { try FileManager.default.removeItem(atPath: store.keybag) }
+                prepared { try removeBoth(store.keybag) }
             ),
         ]
     }

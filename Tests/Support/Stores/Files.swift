@@ -11,9 +11,24 @@ func overwrite(_ path: String, _ bytes: [UInt8]) throws {
     try #require(write(descriptor, bytes, bytes.count) == bytes.count)
 }
 
+/// Writes the keybag or the device key, and its copy.
+func overwriteBoth(_ path: String, _ bytes: [UInt8]) throws {
+    for path in [path, path + "-copy"] { try overwrite(path, bytes) }
+}
+
+/// Removes the keybag or the device key, and its copy.
+func removeBoth(_ path: String) throws {
+    for path in [path, path + "-copy"] { try FileManager.default.removeItem(atPath: path) }
+}
+
 /// The last byte is of a signature or a tag, in an item and in a keybag.
 func flipLastByte(of path: String) throws {
     var bytes = try readBytes(path)
     bytes[bytes.count - 1] ^= 1
     try overwrite(path, bytes)
+}
+
+/// Damages the keybag and its copy.
+func flipLastBytes(of path: String) throws {
+    for path in [path, path + "-copy"] { try flipLastByte(of: path) }
 }

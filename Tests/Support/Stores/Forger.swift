@@ -46,7 +46,7 @@ struct Forger: Sendable {
     ) throws -> KeybagContents {
         var forged = forged
         try change(&forged)
-        try overwrite(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
+        try overwriteBoth(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0]))
         return forged
     }
 

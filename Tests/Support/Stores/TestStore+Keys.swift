@@ -14,8 +14,8 @@ extension TestStore {
 
     /// Anybody with a copy of them may do this.
     func putBack(_ files: KeyFiles) throws {
-        try overwrite(keybag, files.keybag)
-        try overwrite(deviceKey, files.deviceKey)
+        try overwriteBoth(keybag, files.keybag)
+        try overwriteBoth(deviceKey, files.deviceKey)
     }
 
     /// Changes what the device key opens of the keybag, or the header, as its holder may do.
@@ -28,7 +28,7 @@ extension TestStore {
         guard let key else { throw RecordError.wrongDeviceKey }
         try change(&record)
         record.withUnsafeMutableBytes { KeybagHeader.seal($0, key) }
-        try overwrite(keybag, record)
+        try overwriteBoth(keybag, record)
     }
 
     func deviceKeys() throws -> [SecretKey] {

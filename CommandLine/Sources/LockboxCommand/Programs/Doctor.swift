@@ -140,6 +140,9 @@ struct DoctorCommand: Command {
                     isOld ? "an old keybag opens with an old passcode: remove it" : "see `lockbox verify`"
                 )
             }
+            for finding in try store.backend.keyFindings() {
+                add("\(finding.location) is damaged or missing", "one of two is left: `lockbox rotate`")
+            }
             let slots = status.slots
             if slots.isEmpty {
                 add("it has no passcode", "a reader of its files has everything: `lockbox passcode set`")
