@@ -63,7 +63,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "LockboxCore", dependencies: ["LockboxPlatform"], swiftSettings: settings),
-        .target(name: "LockboxAge", dependencies: ["LockboxPlatform", "Clibsodium"], swiftSettings: settings),
+        .target(
+            name: "LockboxAge",
+            dependencies: ["LockboxPlatform", "Clibsodium"],
+            swiftSettings: settings
+        ),
         .target(
             name: "LockboxStore",
             dependencies: ["LockboxCore", "LockboxPlatform", "Clibsodium", "CLinux"],

@@ -30,7 +30,10 @@ struct SimulatedClient: Sendable {
 
     init(_ knowledge: SimulatedKnowledge) {
         self.knowledge = knowledge
-        backend = SealedBackend(storage: FileStorage(directory: Simulation.directory))
+        let storage: any RecordStorage =
+            knowledge.database.map { SimulatedStorage(target: $0) }
+            ?? FileStorage(directory: Simulation.directory)
+        backend = SealedBackend(storage: storage)
         boxes = Self.boxes(backend)
     }
 
@@ -65,7 +68,8 @@ struct SimulatedClient: Sendable {
             try box(key).archiveObject(value, forKey: name(key), options: WriteOptions(policy: .addOnly))
         case .remove(let key): try box(key).removeObject(forKey: name(key))
         case .expire(let key, let value):
-            let options = WriteOptions(expires: .at(Date(timeIntervalSince1970: 0)))
+            // An import in its place is not less protected than it was: so it is of the least protected class.
+            let options = WriteOptions(accessibility: .always, expires: .at(Date(timeIntervalSince1970: 0)))
             try box(key).archiveObject(value, forKey: name(key), options: options)
         case .update(let key, let value): return .value(try update(key, value))
         case .move(let from, let to, let replacing):

@@ -102,8 +102,11 @@ struct SimulatedLife {
         (self.machine, self.leftOut) = (machine, leftOut)
     }
 
-    /// Makes the store.
+    /// Makes the store, in files or in a database.
     mutating func begin() throws {
+        if machine.random.happens(25_000) { knowledge.database = InMemoryStorage() }
+        try alone { _ in _ = world.mkdir("/home", at: AT_FDCWD, mode: 0o700) }.get()
+        machine.files.settle()
         for key in Simulation.keys.indices {
             let value = "first\(key)"
             state[key] = "\(value)@\(SimulatedHistory.defaultClass)"
@@ -315,6 +318,8 @@ final class SimulatedKnowledge: @unchecked Sendable {
     /// All that were ever asked for: one of them is the store's.
     var passcodes: [String] = []
     let backupKey = BackupKey()
+    /// Where the store is, if not in files.
+    var database: InMemoryStorage?
     /// What is in complete backups, by the numbers of the calls that made them.
     var backups: [Int: [Int: String]] = [:]
     var lastBackup: Int?
