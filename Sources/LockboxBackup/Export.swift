@@ -16,7 +16,7 @@ extension SealedBackend {
     /// Items of the `ThisDeviceOnly` classes and of `whenPasscodeSetThisDeviceOnly` are left out and listed in
     /// the report, and so are items that cannot be read. Expired items are included. The file (mode 0600) appears
     /// only when it is complete and durable. A backup that lacks items because they cannot be read is written to `FILE.incomplete`. A
-    /// file that is there already, whatever it is, stays as `FILE~`, in place of the one before.
+    /// file that is there already, whatever it is, stays as `FILE~`, in place of an earlier backup with that name.
     ///
     /// - Parameters:
     ///   - path: The file to write. `-` is standard output, which gets the backup when it is complete; until then it is in the folder
@@ -29,7 +29,8 @@ extension SealedBackend {
     ///   backup is, and the earlier file.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if an item is locked;
     ///   ``LockboxError/invalidPasscode(reason:)``; ``LockboxError/notEnoughMemory(bytes:)``;
-    ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at the path that is not a file;
+    ///   ``LockboxError/unsafePermissions(path:reason:)`` if there is something at one of the paths that is not a file;
+    ///   ``LockboxError/notABackup(path:)`` if `FILE~` is a file of another kind;
     ///   ``LockboxError/storeNotFound(location:)``; ``LockboxError/emptyBackup(path:)``. Nothing is then written.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
@@ -59,7 +60,7 @@ extension SealedBackend {
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> ExportReport {
         let place = try path == "-" ? nil : BackupPlace(path, calls)
-        try place?.check()
+        try place?.checkIsFile()
         let age = try AgeError.mapped(path) { try AgeEncryptor(to: recipients) }
         var draft: BackupDraft?
         try ItemSnapshot(of: self, prefix: prefix).read(progress: progress) { part in
@@ -84,11 +85,12 @@ private final class BackupDraft {
     var report = ExportReport()
     private var file: AtomicFile
     private var backup: BackupEncryptor
+    private let calls: SystemCalls
 
     /// - Parameter path: The file that it may become. If nil, it becomes standard output.
     init(_ path: String?, _ backup: BackupEncryptor, storeID: String, _ calls: SystemCalls) throws {
         file = try path.map { try AtomicFile($0, calls) } ?? AtomicFile(standardOutput: calls)
-        self.backup = backup
+        (self.backup, self.calls) = (backup, calls)
         try file.write(self.backup.begin(storeID, world.date))
     }
 
@@ -101,8 +103,8 @@ private final class BackupDraft {
         try file.write(backup.finish())
         guard var place else { return try file.finish() }
         if !report.isComplete { place.path += ".incomplete" }
-        try place.check()
         let kept = "\(place.path)~"
+        if try place.checkIsFile() { try BackupPlace(kept, calls).checkIsReplaceable() }
         if try file.finish(as: place.path, keepingFormerAs: kept) { report.keptBackup = kept }
         report.path = place.path
     }
@@ -111,7 +113,7 @@ private final class BackupDraft {
 /// The path of a backup. What is there may be kept under another name, so it is never read.
 private struct BackupPlace {
     var path: String
-    private let calls: SystemCalls
+    fileprivate let calls: SystemCalls
 
     init(_ path: String, _ calls: SystemCalls) throws {
         self.path = try Path.absolute(path)
@@ -120,14 +122,31 @@ private struct BackupPlace {
 
     /// Keeps a mistyped path from moving a folder, a link or a device.
     ///
+    /// - Returns: Whether there is a file.
     /// - Throws: ``LockboxError/unsafePermissions(path:reason:)`` if there is something that is not a regular file.
-    func check() throws {
+    @discardableResult
+    func checkIsFile() throws -> Bool {
         let kind = FileIdentity.kind(of: path, at: SystemCalls.currentDirectory, calls: calls)
-        guard let kind, kind != FileIdentity.plainFile else { return }
+        guard let kind, kind != FileIdentity.plainFile else { return kind != nil }
         throw LockboxError.unsafePermissions(
             path: .other(path),
             reason: "it is \(kind), which a backup cannot replace; choose another path"
         )
+    }
+}
+
+extension BackupPlace {
+    /// Keeps a file of another program from being lost, such as an editor's copy of what was at a mistyped path.
+    ///
+    /// - Throws: ``LockboxError/notABackup(path:)`` if there is a file that is neither empty nor encrypted with age.
+    func checkIsReplaceable() throws {
+        guard try checkIsFile() else { return }
+        let file = CInt(try check(calls.open(path, at: SystemCalls.currentDirectory, O_RDONLY), "open", path))
+        defer { calls.close(file) }
+        let begin = Array("age-encryption.org/".utf8)
+        var bytes = [UInt8](repeating: 0, count: begin.count)
+        let count = try check(bytes.withUnsafeMutableBytes { calls.read(file, into: $0) }, "read", path)
+        if count != 0, bytes != begin { throw LockboxError.notABackup(path: path) }
     }
 }
 

@@ -1,7 +1,7 @@
 public import LockboxCore
 public import LockboxStore
 
-/// A storage that keeps records in memory. A ``SealedBackend`` with it supports what one on disk does, including passcode
+/// A storage that keeps records in memory. A `SealedBackend` with it supports what one on disk does, including passcode
 /// and lock, except quarantine.
 public final class InMemoryStorage: PagingStorage, WatchingStorage {
     private struct State {
@@ -80,7 +80,7 @@ public final class InMemoryStorage: PagingStorage, WatchingStorage {
     public func namespaces() -> [String] { state.withLock { Array($0.namespaces) } }
 
     /// Makes all of the changes if the records have the expected revisions, otherwise none. Never returns
-    /// ``CommitOutcome/unknown(_:)``.
+    /// `CommitOutcome.unknown(_:)`.
     public func commit(
         _ changes: [RecordChange],
         expecting: [RecordName: RecordRevision]

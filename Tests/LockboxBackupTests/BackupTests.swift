@@ -173,35 +173,42 @@ import Testing
 
     // MARK: A file that is there already
 
-    /// Nothing of it is read: its cost may be 4 GiB and half a minute, if another user has put it there.
-    @Test func theEarlierFileStaysUnread() throws {
-        let backend = try prepare()
-        let recipients = try BackupRecipients.passphrase(.value("p"), workFactor: 1).keys()
-        let opened = Protected(0)
+    @Test func anExportThatDoesNotGetItsNameLeavesTheEarlierFile() throws {
+        let (backend, old, renames) = (try prepare(), Array("an earlier file".utf8), Protected(0))
+        try overwrite(path, old)
         let calls = SystemCalls(fault: { call in
-            if call == .open { opened.withLock { $0 += 1 } }
-            return call == .read ? .failure(EIO) : nil
+            call == .rename && renames.next() == 2 ? .failure(EIO) : nil
         })
-        var earlier: [UInt8]?
-        for text in [nil, "notes", ""] {
-            if let text {
-                earlier = Array(text.utf8)
-                try overwrite(path, Array(text.utf8))
-            }
-            opened.withLock { $0 = 0 }
-            let report = try backend.export(to: path, for: recipients, calls: calls)
-            #expect(report.path == path && report.keptBackup == earlier.map { _ in "\(path)~" })
-            if let earlier { #expect(try readBytes("\(path)~") == earlier) }
-            #expect(opened.withLock { $0 } == 2, "the new file and its folder")
-            #expect(try readBytes(path).starts(with: "age-encryption.org/v1\n".utf8))
-        }
+        let recipients = try BackupRecipients.passphrase(.value("p"), workFactor: 1).keys()
+        expectError(.storageFailure) { try backend.export(to: path, for: recipients, calls: calls) }
+        #expect(try readBytes(path) == old)
+        #expect(!FileManager.default.fileExists(atPath: "\(path)~"))
+    }
+
+    /// Of any kind, but it does not replace a file of another kind, which may be an editor's.
+    @Test func theEarlierFileStays() throws {
+        let backend = try prepare()
+        #expect(try export(backend).keptBackup == nil)
+        let first = try readBytes(path)
+        #expect(try export(backend).keptBackup == "\(path)~")
+        #expect(try readBytes("\(path)~") == first)
+        try overwrite(path, Array("notes".utf8))
+        #expect(try export(backend).path == path)
+        #expect(try readBytes("\(path)~") == Array("notes".utf8))
+        let last = try readBytes(path)
+        expectError(.notABackup) { try export(backend) }
+        #expect(try readBytes("\(path)~") == Array("notes".utf8) && readBytes(path) == last)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try export(backend).keptBackup == nil, "nothing takes its place")
+        try overwrite("\(path)~", [])
+        #expect(try export(backend).keptBackup == "\(path)~")
     }
 
     @Test func anExportThatCannotKeepTheEarlierFileChangesNothing() throws {
         let backend = try prepare()
         try overwrite(path, [1])
         try FileManager.default.createDirectory(atPath: "\(path)~", withIntermediateDirectories: false)
-        expectError(.storageFailure) { try export(backend) }
+        expectError(.unsafePermissions) { try export(backend) }
         #expect(try readBytes(path) == [1])
         let names = try FileManager.default.contentsOfDirectory(atPath: Path.parent(of: path))
         #expect(names.sorted() == ["backup", "backup~", "store"])

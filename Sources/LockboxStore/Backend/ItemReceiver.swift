@@ -102,7 +102,11 @@ package struct ItemReceiver {
             if case .blocked = try look(at: record, keyring, for: item).content.occupant {
                 _ = try lock.quarantine(record.name)
             }
-        } catch is LockboxError {
+        } catch let error as LockboxError
+            where ![.lockTimeout, .readOnly, .notReachable, .accessDenied, .interactionNotAllowed].contains(
+                error.code
+            )
+        {
             _ = try isChosen(Place(occupant: .unreadable(blocked), item: item))
             return
         }

@@ -180,7 +180,7 @@ struct ItemWriter: Sendable {
         var expected = decision.expected
         let changes = try decision.changes.map { record, item -> RecordChange in
             guard let item else { return .remove(record.name) }
-            expected[keyring.version.record] = keyring.revision
+            expected.merge(keyring.version.expected) { $1 }
             return .put(record.name, try seal(item, into: record, with: keyring))
         }
         return (changes, expected)

@@ -51,9 +51,7 @@ extension SealedBackend {
         }
         if try look().isEmpty { return [] }
         // While another process changes the keys, there are no copies.
-        let lock = try keyStore.lockIfAllowed()
-        defer { lock?.release() }
-        return try look()
+        return try keyStore.alone(look)
     }
 
     private func verifyManifest(_ report: inout VerifyReport) throws {

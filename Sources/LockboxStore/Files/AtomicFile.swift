@@ -117,7 +117,10 @@ package struct AtomicFile: ~Copyable {
         let here = SystemCalls.currentDirectory
         let result = calls.rename(path, at: here, to: second, at: here)
         if result != -Int(ENOENT) { try check(result, "rename", path) }
-        try rename(to: path)
+        do { try rename(to: path) } catch {
+            if !isFinished, result >= 0 { _ = calls.rename(second, at: here, to: path, at: here) }
+            throw error
+        }
         return result >= 0
     }
 

@@ -186,9 +186,15 @@ final class Keyring: Sendable {
 
 /// Where a keybag was read.
 struct KeybagVersion: Sendable {
-    /// The keybag or its copy. Writers expect it to be unchanged: no keybag is replaced while it has a copy.
-    var record = RecordName.keybag
+    /// The revision of the bytes that were opened.
     var revision = RecordRevision.absent
+    /// The revision of the damaged or missing keybag in whose place the copy was opened. Nil if it was not.
+    var inPlaceOf: RecordRevision?
     /// The records in whose place a copy was used.
     var damaged: [RecordName] = []
+
+    /// What writers expect to be unchanged. No keybag is replaced while it has a copy.
+    var expected: [RecordName: RecordRevision] {
+        inPlaceOf.map { [.keybag: $0, RecordName.keybag.copy: revision] } ?? [.keybag: revision]
+    }
 }

@@ -52,10 +52,17 @@ struct StoredDeviceKey: Sendable {
                 case .given(let name, let read): found.keys.append(try DeviceKeySource.key(name, read))
                 case .stored:
                     try checkIsKept()
-                    if withCopy { found.copied += (try? readRecord(.deviceKey.copy))?.keys ?? [] }
-                    guard let (keys, revision) = try readRecord(record) else {
-                        throw LockboxError.missing(record: storage.subject(of: record))
+                    let (keys, revision): ([SecretKey], RecordRevision)
+                    do {
+                        guard let stored = try readRecord(record) else {
+                            throw LockboxError.missing(record: storage.subject(of: record))
+                        }
+                        (keys, revision) = stored
+                    } catch let error as LockboxError {
+                        if withCopy, error.isOfDamagedKeys { found.copied += copiedKeys() }
+                        throw error
                     }
+                    if withCopy { found.copied += copiedKeys() }
                     found.keys += keys
                     found.stored += keys
                     found.revision = revision
@@ -66,6 +73,8 @@ struct StoredDeviceKey: Sendable {
         if found.keys.isEmpty { throw found.error ?? LockboxError.missing(record: .other(location)) }
         return found
     }
+
+    private func copiedKeys() -> [SecretKey] { (try? readRecord(.deviceKey.copy))?.keys ?? [] }
 
     private func readRecord(_ record: RecordName) throws -> (keys: [SecretKey], revision: RecordRevision)? {
         let length = DeviceKeyRecord.maximumLength

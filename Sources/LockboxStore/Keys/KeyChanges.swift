@@ -194,9 +194,7 @@ struct KeyChanges: Sendable {
     func isInterrupted() throws -> Bool {
         let found = try keys.own().keybag
         guard found.isPrepared else { return found.isOpenBefore }
-        let lock = try keys.lockIfAllowed()
-        defer { lock?.release() }
-        let keybag = try keys.own().keybag
+        let keybag = try keys.alone { try keys.own().keybag }
         return keybag.isPrepared || keybag.isOpenBefore
     }
 

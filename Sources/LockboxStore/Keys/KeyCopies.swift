@@ -39,8 +39,12 @@ struct KeyCopies: Sendable {
     }
 
     /// Replaces damaged and missing records by their copies, from which the keybag was just opened, unless another process changes these.
+    /// What is there may be whole, as another store's, and is set aside.
     func restore(_ damaged: [RecordName], _ lock: KeybagLock) throws {
-        for record in damaged { try copy(record.copy, to: record, lock) }
+        for record in damaged {
+            if try storage.revision(of: record, maximum: .max) != .absent { _ = try lock.quarantine(record) }
+            try copy(record.copy, to: record, lock)
+        }
     }
 
     @discardableResult

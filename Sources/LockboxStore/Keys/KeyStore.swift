@@ -88,10 +88,9 @@ final class KeyStore: Sendable {
 
     /// Returns the current keybag with the keys that this process has unlocked itself.
     func own() throws -> OpenedKeybag {
-        let record = opened?.keyring.version.record ?? .keybag
-        let revision = try reader.revision(of: record)
+        let found = try reader.revisions(opened?.keyring.version ?? KeybagVersion())
         func unchanged() -> OpenedKeybag? {
-            guard let opened, opened.keyring.version.record == record, opened.keyring.revision == revision,
+            guard let opened, opened.keyring.version.expected == found,
                 known.process.withLock({ $0.isNewest(opened.keybag.generation) })
             else { return nil }
             return opened
@@ -107,7 +106,7 @@ final class KeyStore: Sendable {
 
     /// Throws if the keybag has been replaced: an earlier epoch may have been closed, and what is listed has been resealed.
     func checkIsCurrent(_ keyring: Keyring) throws {
-        if try reader.revision(of: keyring.version.record) != keyring.revision { throw RecordError.notListed }
+        if try reader.revisions(keyring.version) != keyring.version.expected { throw RecordError.notListed }
     }
 
     /// Returns the keys to write with: others, if another process of the user has changed them since these were read. An attacker
@@ -158,7 +157,7 @@ final class KeyStore: Sendable {
                 }
                 if check != .exceptRollback, let error = try known.refusal(of: keybag) {
                     // Unless another process has just replaced it.
-                    if try reader.revision(of: version.record) != version.revision {
+                    if try reader.revisions(version) != version.expected {
                         try conflicts.check(.keybag, storage)
                         continue
                     }
@@ -387,8 +386,17 @@ final class KeyStore: Sendable {
         }
     }
 
+    /// Looks at the keys while no process changes them, unless this one has no permission to write.
+    func alone<Result>(_ look: () throws -> Result) throws -> Result {
+        try keybagMutex.withLock {
+            let lock = try lockIfAllowed()
+            defer { lock?.release() }
+            return try look()
+        }
+    }
+
     /// Waits for the keybag's lock. Returns nil if this process has no permission to write.
-    func lockIfAllowed() throws -> (any StorageLock)? {
+    private func lockIfAllowed() throws -> (any StorageLock)? {
         do { return try storage.lockIfSupported([nil]) } catch let error as LockboxError
             where error.code == .readOnly
         {

@@ -11,7 +11,14 @@ struct KeybagReader: Sendable {
     var copiedRecords: [RecordName] { device.isStored ? [.keybag, .deviceKey] : [.keybag] }
 
     func revision(of record: RecordName = .keybag) throws -> RecordRevision {
-        try storage.revision(of: record, maximum: KeybagHeader.maximumRecordLength)
+        try storage.revision(of: record, maximum: .max)
+    }
+
+    /// The present revisions of what a version expects.
+    func revisions(_ version: KeybagVersion) throws -> [RecordName: RecordRevision] {
+        var found = version.expected
+        for record in found.keys { found[record] = try revision(of: record) }
+        return found
     }
 
     /// Reads the keybag and the device key, or their copies where one of them is damaged or missing.
@@ -26,10 +33,16 @@ struct KeybagReader: Sendable {
     }
 
     private func readWithCopies() throws -> (keybag: Keybag, version: KeybagVersion)? {
-        let device = try self.device.read(withCopy: true)
-        let first = try? read(.keybag, device)
-        guard var found = try first ?? read(.keybag.copy, device) else { return nil }
-        if found.version.record != .keybag { found.version.damaged.append(.keybag) }
+        let (device, first) = (try self.device.read(withCopy: true), try revision())
+        var found: (keybag: Keybag, version: KeybagVersion)?
+        do { found = try read(.keybag, device) } catch let error as LockboxError where error.isOfDamagedKeys {
+        }
+        if found == nil {
+            found = try read(.keybag.copy, device)
+            found?.version.inPlaceOf = first
+            found?.version.damaged.append(.keybag)
+        }
+        guard var found else { return nil }
         if device.isOnlyCopied(found.keybag.deviceKey) { found.version.damaged.append(.deviceKey) }
         return found
     }
@@ -43,11 +56,11 @@ struct KeybagReader: Sendable {
             device = try self.device.read()
         }
         while true {
-            do { return try read(.keybag, device) } catch RecordError.wrongDeviceKey {
+            do { return try read(.keybag, device) } catch let error as LockboxError
+                where error.code == .deviceKeyMismatch
+            {
                 let again = try self.device.read()
-                if again.revision == device.revision {
-                    throw device.error ?? LockboxError.deviceKeyMismatch(source: self.device.location)
-                }
+                if again.revision == device.revision { throw device.error ?? error }
                 device = again
             }
         }
@@ -60,10 +73,12 @@ struct KeybagReader: Sendable {
         do {
             return try storage.read(record, atLeast: length, maximum: length) {
                 // Of the bytes before they are opened in place.
-                let version = KeybagVersion(record: record, revision: $0.revision)
+                let version = KeybagVersion(revision: $0.revision)
                 return (try Keybag($0.bytes, deviceKeys: device.keys), version)
             }
-        } catch let error as RecordError where error != .wrongDeviceKey || record != .keybag {
+        } catch RecordError.wrongDeviceKey {
+            throw LockboxError.deviceKeyMismatch(source: self.device.location)
+        } catch let error as RecordError {
             throw error.lockboxError(.keybag(storage.location(of: record)))
         }
     }
@@ -126,7 +141,7 @@ struct KeybagReader: Sendable {
 extension LockboxError {
     /// Whether it says that the keybag or the device key is damaged or missing. A file that cannot be read for now, or is not safe to
     /// use, is not, and a keybag that is forged or an older one opens.
-    fileprivate var isOfDamagedKeys: Bool {
+    var isOfDamagedKeys: Bool {
         switch code {
         case .corrupt, .authenticationFailed, .unsupportedVersion, .deviceKeyMismatch, .missing: true
         default: false

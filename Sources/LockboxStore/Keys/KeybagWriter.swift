@@ -87,9 +87,24 @@ struct KeybagWriter: Sendable {
         _ lock: KeybagLock
     ) throws -> SecretKey? {
         let copies = keys.reader.copies
-        guard try copies.remove(expecting: opened.keyring.revision, lock),
-            let device = try beginDeviceKey(next.device, opened, lock)
-        else { return nil }
+        guard try copies.remove(expecting: opened.keyring.revision, lock) else { return nil }
+        do { return try exchange(opened, by: next, check: check, isOwn: isOwn, lock: lock) } catch let error
+            as LockboxError
+        {
+            // On a full disk, for example. What may not be durable is not copied.
+            if error.code != .outcomeUnknown { copies.make(of: keys.reader.copiedRecords, lock) }
+            throw error
+        }
+    }
+
+    private func exchange(
+        _ opened: OpenedKeybag,
+        by next: KeybagRewrite,
+        check: KeyStore.Check,
+        isOwn: Bool,
+        lock: KeybagLock
+    ) throws -> SecretKey? {
+        guard let device = try beginDeviceKey(next.device, opened, lock) else { return nil }
         let nextKeys = UserUnlock.NextKeys(
             store: next.contents.storeID,
             device: device.key,
@@ -105,7 +120,7 @@ struct KeybagWriter: Sendable {
         if check == .exceptRollback { try keys.known.accept(opened.keybag) }
         keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn)
         try endDeviceKey(device, written, lock)
-        copies.make(of: keys.reader.copiedRecords, lock)
+        keys.reader.copies.make(of: keys.reader.copiedRecords, lock)
         try keys.load(slotKeys: next.slotKeys)
         if isNewEpoch { try keys.userUnlock.republish(records, for: nextKeys) }
         return device.key

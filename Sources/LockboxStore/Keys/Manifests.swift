@@ -91,7 +91,7 @@ final class Manifests: Sendable {
         try storage.forEachName(in: Manifest.namespace, waitingForCommits: false) { names.append($0) }
         for name in names where !needed.contains(where: { $0.name == name }) {
             let record = RecordName(namespace: Manifest.namespace, name: name)
-            let expected = [opened.keyring.version.record: opened.keyring.revision]
+            let expected = opened.keyring.version.expected
             if case .conflict = try storage.commit([.remove(record)], expecting: expected) { return }
         }
     }

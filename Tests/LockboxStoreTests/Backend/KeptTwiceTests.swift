@@ -167,6 +167,52 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: store.directory))
     }
 
+    /// An attacker with the files puts the copy back that a running process has opened.
+    @Test func aFormerCopyThatIsPutBackSealsNothing() throws {
+        let copies = ["keybag-copy", "device-key-copy"].map { "\(store.directory)/\($0)" }
+        let former = try copies.map(readBytes)
+        try damage("keybag", .flipped)
+        let running = try store.backend(remembers: false).lockbox()
+        #expect(try running.allKeys().count == keys.count)
+        try store.backend().rotateKeys()
+        for (path, bytes) in zip(copies, former) { try overwrite(path, bytes) }
+        try running.archiveObject("new", forKey: keys[0])
+        #expect(try store.lockbox().unarchiveObject(forKey: keys[0]) == "new")
+    }
+
+    /// It is another store's.
+    @Test func aWholeKeybagIsSetAsideAndNotReplaced() throws {
+        let other = try TestStore()
+        try other.lockbox().archiveObject("theirs", forKey: "k")
+        let theirs = try readBytes(other.keybag)
+        try overwrite(store.keybag, theirs)
+        try store.backend().rotateKeys()
+        let aside = "\(store.directory)/quarantine"
+        let names = try FileManager.default.contentsOfDirectory(atPath: aside)
+        #expect(try names.map { try readBytes("\(aside)/\($0)") } == [theirs])
+        #expect(try store.lockbox().allKeys().count == keys.count)
+    }
+
+    @Test func aChangeThatFailsLeavesTheCopies() throws {
+        let (removals, writes) = (Protected(0), Protected(0))
+        let calls = SystemCalls(fault: { call in
+            if call == .unlink { _ = removals.next() }
+            guard call == .write, removals.withLock({ $0 > 0 }) else { return nil }
+            return writes.next() == 1 ? .failure(ENOSPC) : nil
+        })
+        expectError(.storageFailure) { try store.backend(calls).rotateKeys() }
+        for record in ["keybag", "device-key"] {
+            let path = "\(store.directory)/\(record)"
+            #expect(try readBytes("\(path)-copy") == readBytes(path))
+        }
+    }
+
+    @Test func aDeviceKeyThatIsNotSafeIsAnError() throws {
+        try damage("keybag", .missing)
+        try #require(chmod(store.deviceKey, 0o644) == 0)
+        expectError(.unsafePermissions) { try store.lockbox().allKeys() }
+    }
+
     @Test func noCopyIsReadWhereTheFirstIsFine() throws {
         let storage = ReadRecorder(target: store.storage())
         let backend = SealedBackend(
