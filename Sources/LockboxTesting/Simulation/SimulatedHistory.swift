@@ -133,8 +133,10 @@ struct SimulatedHistory {
         let likely = events.filter { !$0.isOptional || $0.writtenValue.map(seen.contains) ?? false }
         if Self.contradiction(in: likely, from: begin, ignoringClasses: isDamaged) == nil { return nil }
         if !events.contains(where: \.isOfPresence) {
+            // A class stays when another value is written.
             events.removeAll { event in
-                event.isOptional && event.writtenValue.map { !seen.contains($0) } ?? false
+                event.isOptional && !event.namesClass
+                    && event.writtenValue.map { !seen.contains($0) } ?? false
             }
         }
         let reason = Self.contradiction(in: events, from: begin, ignoringClasses: isDamaged)
@@ -368,6 +370,10 @@ extension SimulatedHistory.Event {
         case .isPresent, .move, .copy, .migrate: !isOptional
         default: false
         }
+    }
+
+    fileprivate var namesClass: Bool {
+        if case .write(_, _, .some) = effect { true } else { false }
     }
 
     /// The value that shows that it happened.
