@@ -85,12 +85,11 @@ private final class BackupDraft {
     var report = ExportReport()
     private var file: AtomicFile
     private var backup: BackupEncryptor
-    private let calls: SystemCalls
 
     /// - Parameter path: The file that it may become. If nil, it becomes standard output.
     init(_ path: String?, _ backup: BackupEncryptor, storeID: String, _ calls: SystemCalls) throws {
         file = try path.map { try AtomicFile($0, calls) } ?? AtomicFile(standardOutput: calls)
-        (self.backup, self.calls) = (backup, calls)
+        self.backup = backup
         try file.write(self.backup.begin(storeID, world.date))
     }
 
@@ -103,21 +102,28 @@ private final class BackupDraft {
         try file.write(backup.finish())
         guard var place else { return try file.finish() }
         if !report.isComplete { place.path += ".incomplete" }
-        let kept = "\(place.path)~"
-        if try place.checkIsFile() { try BackupPlace(kept, calls).checkIsReplaceable() }
-        if try file.finish(as: place.path, keepingFormerAs: kept) { report.keptBackup = kept }
+        let kept = place.kept
+        if try place.checkIsFile() { try kept.checkIsReplaceable() }
+        if try file.finish(as: place.path, keepingFormerAs: kept.path) { report.keptBackup = kept.path }
         report.path = place.path
     }
 }
 
-/// The path of a backup. What is there may be kept under another name, so it is never read.
+/// The path of a backup.
 private struct BackupPlace {
     var path: String
-    fileprivate let calls: SystemCalls
+    private let calls: SystemCalls
 
     init(_ path: String, _ calls: SystemCalls) throws {
         self.path = try Path.absolute(path)
         self.calls = calls
+    }
+
+    /// The place of a file that is there already.
+    var kept: BackupPlace {
+        var other = self
+        other.path += "~"
+        return other
     }
 
     /// Keeps a mistyped path from moving a folder, a link or a device.
@@ -133,9 +139,7 @@ private struct BackupPlace {
             reason: "it is \(kind), which a backup cannot replace; choose another path"
         )
     }
-}
 
-extension BackupPlace {
     /// Keeps a file of another program from being lost, such as an editor's copy of what was at a mistyped path.
     ///
     /// - Throws: ``LockboxError/notABackup(path:)`` if there is a file that is neither empty nor encrypted with age.

@@ -235,7 +235,7 @@ import LockboxPlatform
 
 /// Fails in one list, the one whose number is `failing` from now on.
 private struct Lists: WrappingStorage {
-    let wrapped = InMemoryStorage()
+    let target = InMemoryStorage()
     let failing = Protected(0)
 
     func begin(_ call: StorageCall) throws {

@@ -137,7 +137,7 @@ import LockboxPlatform
 
     /// Counts how often the keybag is read.
     private struct CountingStorage: WrappingStorage {
-        let wrapped = InMemoryStorage()
+        let target = InMemoryStorage()
         let reads = Protected(0)
 
         func begin(_ call: StorageCall) {

@@ -12,7 +12,7 @@ import Lockbox
 
     /// Takes its time to find that nobody answers.
     private struct UnreachableStorage: WrappingStorage {
-        let wrapped = InMemoryStorage()
+        let target = InMemoryStorage()
         let time: Duration
         let reads = Protected(0)
 
@@ -56,7 +56,7 @@ import Lockbox
 
     /// Records that machines share.
     private struct SharedStorage: WrappingStorage {
-        let wrapped: InMemoryStorage
+        let target: InMemoryStorage
         let calls = Protected(0)
 
         var limits: StorageLimits {
@@ -79,8 +79,8 @@ import Lockbox
             let kernel = KernelKeyring { EPERM }
             return SealedBackend(KeyStore(storage: storage, deviceKey: deviceKey, kernel: kernel))
         }
-        let storage = SharedStorage(wrapped: records)
-        let (one, other) = (machine(SharedStorage(wrapped: records)), machine(storage))
+        let storage = SharedStorage(target: records)
+        let (one, other) = (machine(SharedStorage(target: records)), machine(storage))
         let lockbox = try one.lockbox("p")
         try lockbox.archiveObject("v", forKey: "k")
         let others = try other.lockbox("p")
@@ -159,4 +159,31 @@ import Lockbox
             #expect(KernelKeyring().serial(of: place.name(old.storeID)) == nil)
         }
     }
+
+    /// Between the two steps of a change another process changes the keys, where no lock keeps it out.
+    @Test func aChangeThatIsOvertakenSaysThatItMayBeMade() throws {
+        let memory = InMemoryStorage()
+        func open(_ storage: any RecordStorage) -> SealedBackend {
+            let source = DeviceKeySource.bytes([UInt8](repeating: 7, count: 32))
+            return SealedBackend(
+                KeyStore(storage: storage, deviceKey: source, kernel: KernelKeyring { ENOSYS })
+            )
+        }
+        let (other, commits) = (open(memory), Protected(0))
+        try other.setPasscode(.value("1234"), strength: .interactive)
+        let storage = LimitedStorage(target: memory) {
+            guard commits.next() == 1 else { return }
+            #expect(throws: Never.self) {
+                try other.unlock(.value("5678"))
+                try other.rotateKeys()
+            }
+        }
+        let backend = open(storage)
+        try backend.unlock(.value("1234"))
+        expectError(.outcomeUnknown) {
+            try backend.changePasscode(from: .value("1234"), to: .value("5678"), strength: .interactive)
+        }
+        #expect(try open(memory).unlock(.value("5678")) == .process)
+    }
+
 }

@@ -32,7 +32,7 @@ import Lockbox
     @Test(arguments: StorageConformance.all)
     func memoryThatReportsNothing(_ requirement: StorageConformance) throws {
         let interruption = Interruption(at: 0) {}
-        try requirement.check { [InterruptedStorage(wrapped: InMemoryStorage(), interruption: interruption)] }
+        try requirement.check { [InterruptedStorage(target: InMemoryStorage(), interruption: interruption)] }
     }
 
     // MARK: A suite that passes everything would be worth nothing

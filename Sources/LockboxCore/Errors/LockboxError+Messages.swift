@@ -293,7 +293,9 @@ extension LockboxError.Subject {
 
 extension LockboxError: Undescribed {
     /// Says what went wrong and what to do about it, on one line. Never contains a value.
-    public var description: String { problem + (row.changes ? "" : " Nothing was changed.") }
+    public var description: String { problem + (saysNothingWasChanged ? " Nothing was changed." : "") }
+
+    package var saysNothingWasChanged: Bool { !row.changes }
 
     /// The description of a part of a call. The other parts may have changed something.
     package var problem: String {

@@ -10,7 +10,7 @@ package struct ItemReceiver {
         package let item: StoredItem
     }
 
-    /// What is in an item's place.
+    /// The present contents of an item's place.
     package enum Occupant {
         /// No item, or an expired one.
         case absent
@@ -19,10 +19,10 @@ package struct ItemReceiver {
         case other
         /// Bytes that no program can read any more.
         case damaged
-        /// What is certainly no item, or not safe to use: a link, a folder, a file of unsafe permissions. It is set aside before an item
+        /// A link, a folder, or a file of unsafe permissions: no item, or not safe to use. It is set aside before an item
         /// is stored there, because its bytes may be whole.
         case blocked(UnreadableItem)
-        /// What cannot be read now, or not by this program, and may be whole. Nothing takes its place.
+        /// A record that cannot be read now, or not by this program, and may be whole. Nothing takes its place.
         case unreadable(UnreadableItem)
     }
 

@@ -6,7 +6,7 @@ import LockboxPlatform
 /// If an item was changed, moved or removed before all were read, it begins anew. If that goes on, other writers wait for it, unless it
 /// takes longer than ten seconds, the storage has no locks, or this process may only read.
 package struct ItemSnapshot {
-    /// What it finds.
+    /// A finding of the reader.
     package enum Part {
         /// Nothing before it counts. With the store's ID in hexadecimal.
         case begin(storeID: String)

@@ -1,4 +1,4 @@
-/// What only files need, or can do.
+/// A storage in files, with calls that no other one has.
 package protocol FilingStorage: RecordStorage {
     /// The store's folder.
     var directory: String { get }
@@ -28,6 +28,6 @@ package protocol FilingStorage: RecordStorage {
 }
 
 extension RecordStorage {
-    /// What files can do. Nil in other storages, whose commits are durable as soon as they are visible.
+    /// The storage itself if it is in files. Nil for another one, whose commits are durable as soon as they are visible.
     package var asFiles: (any FilingStorage)? { self as? any FilingStorage }
 }

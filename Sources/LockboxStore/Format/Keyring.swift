@@ -193,7 +193,7 @@ struct KeybagVersion: Sendable {
     /// The records in whose place a copy was used.
     var damaged: [RecordName] = []
 
-    /// What writers expect to be unchanged. No keybag is replaced while it has a copy.
+    /// The revisions that writers expect. No keybag is replaced while it has a copy.
     var expected: [RecordName: RecordRevision] {
         inPlaceOf.map { [.keybag: $0, RecordName.keybag.copy: revision] } ?? [.keybag: revision]
     }

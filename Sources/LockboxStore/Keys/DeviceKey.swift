@@ -138,7 +138,6 @@ struct StoredDeviceKey: Sendable {
         var bytes = keys.isEmpty ? [] : DeviceKeyRecord.encoded(keys)
         defer { Sodium.wipe(&bytes) }
         let change = keys.isEmpty ? RecordChange.remove(record) : .put(record, bytes)
-        let expecting = expecting.merging(KeyCopies(storage: storage).expected) { $1 }
         switch try lock.commit([change], expecting: expecting) {
         case .committed: break
         case .conflict: return nil

@@ -9,9 +9,9 @@ extension RecordName {
 /// The copies of the keybag and the device key: second records with the same bytes, which are read where the first one is damaged or
 /// missing.
 ///
-/// A copy must not bring back keys that a change has taken away. So a change first removes the copies, and each of its commits expects
-/// that there are none; and what is copied is expected not to change meanwhile. A transactional storage has no copies: it is a database,
-/// which looks after its files itself.
+/// A copy must not bring back keys that a change has taken away. So a change first removes the copies. ``KeybagLock`` replaces one of
+/// the records only if there are none, and a copy is made only of a record that does not change meanwhile. A transactional storage has no
+/// copies: it is a database, which looks after its files itself.
 struct KeyCopies: Sendable {
     let storage: any RecordStorage
 
@@ -19,9 +19,16 @@ struct KeyCopies: Sendable {
 
     var areKept: Bool { !storage.limits.isTransactional }
 
-    /// Expected by each commit that changes one of the records.
-    var expected: [RecordName: RecordRevision] {
-        areKept ? Dictionary(uniqueKeysWithValues: Self.records.map { ($0.copy, .absent) }) : [:]
+    /// Returns what a commit has to expect: also that there are no copies, if it replaces one of the records. One that restores a record
+    /// from its copy names that.
+    func expected(by changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) -> [RecordName:
+        RecordRevision]
+    {
+        let copies = Self.records.map(\.copy)
+        guard areKept, changes.contains(where: { Self.records.contains($0.record) }),
+            !copies.contains(where: { expecting[$0] != nil })
+        else { return expecting }
+        return expecting.merging(copies.map { ($0, .absent) }) { own, _ in own }
     }
 
     /// Removes the copies durably. Returns false if another process has replaced the keybag.
@@ -39,7 +46,7 @@ struct KeyCopies: Sendable {
     }
 
     /// Replaces damaged and missing records by their copies, from which the keybag was just opened, unless another process changes these.
-    /// What is there may be whole, as another store's, and is set aside.
+    /// A damaged record is set aside: it may be another store's, and whole.
     func restore(_ damaged: [RecordName], _ lock: KeybagLock) throws {
         for record in damaged {
             if try storage.revision(of: record, maximum: .max) != .absent { _ = try lock.quarantine(record) }
@@ -53,9 +60,8 @@ struct KeyCopies: Sendable {
     {
         guard var found = try read(source) else { return false }
         defer { Sodium.wipe(&found.bytes) }
-        return try isMade(
-            lock.commit([.put(target, found.bytes)], expecting: [source: found.revision])
-        )
+        let expecting = [source: found.revision, target: .absent]
+        return try isMade(lock.commit([.put(target, found.bytes)], expecting: expecting))
     }
 
     private func isMade(_ outcome: CommitOutcome) throws -> Bool {

@@ -16,6 +16,7 @@ final class KeybagLock {
     func take() throws { if held == nil { held = try storage.lockIfSupported([nil]) } }
 
     func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws -> CommitOutcome {
+        let expecting = KeyCopies(storage: storage).expected(by: changes, expecting)
         if let held {
             let outcome = try held.commit(changes, expecting: expecting)
             guard case .conflict = outcome else { return outcome }

@@ -17,6 +17,7 @@ struct KeybagWriter: Sendable {
             let lock = try KeybagLock(keys.storage)
             defer { lock.release() }
             var conflicts = ConflictLimit()
+            var earlier: KeybagContents?
             while true {
                 try lock.take()
                 // Nothing is written under a device key or a keybag that has gone.
@@ -28,12 +29,12 @@ struct KeybagWriter: Sendable {
                     continue
                 }
                 let opened = try keys.withUserUnlock(own)
-                let next = try keys.reader.mappingErrors { try change(opened) }
-                guard var next else { return false }
+                guard var next = try decided(change, opened, after: earlier) else { return false }
                 // Keys that came from the kernel continue to come from there.
                 let isOwn = own.unlockKeys[.unlocked] != nil
                 if !isOwn { next.slotKeys = nil }
                 guard let device = try replace(opened, by: next, check, isOwn: isOwn, lock) else {
+                    earlier = next.contents
                     try conflicts.check(.keybag, keys.storage)
                     continue
                 }
@@ -41,6 +42,22 @@ struct KeybagWriter: Sendable {
                 try checkFollows(next.contents)
                 return !device.isEqual(to: opened.keybag.deviceKey)
             }
+        }
+    }
+
+    /// - Parameter earlier: The contents of an attempt that another process has overtaken, perhaps after its first stage.
+    private func decided(
+        _ change: (OpenedKeybag) throws -> KeybagRewrite?,
+        _ opened: OpenedKeybag,
+        after earlier: KeybagContents?
+    ) throws -> KeybagRewrite? {
+        do { return try keys.reader.mappingErrors { try change(opened) } } catch {
+            // The error may be about that stage: the passcode is no longer the old one, for example.
+            guard let earlier, opened.keybag.follows(earlier.owner.key) else { throw error }
+            throw LockboxError.outcomeUnknown(
+                record: keys.reader.location,
+                reason: "another process changed it before this change was complete"
+            )
         }
     }
 
@@ -66,7 +83,8 @@ struct KeybagWriter: Sendable {
         do { keys.keep(try own.adding(.unlocked, key)) } catch RecordError.notAuthentic {}
     }
 
-    /// Replaces a keybag with another, in steps that each leave a store that opens:
+    /// Replaces a keybag with another, in steps that each leave a store that opens. First the copies go, and after the last step they are
+    /// made anew:
     ///
     /// 1. the next device key beside the current one;
     /// 2. the next keybag, which still seals with the current keys;
@@ -142,7 +160,7 @@ struct KeybagWriter: Sendable {
                 [.put(record, bytes)] + (stage == 0 ? keys.reader.device.changes(to: device.stored) : [])
             // No process changes the others while the lock is held.
             let expecting = [record: expected].merging(device.expected) { own, _ in own }
-                .merging(next.expected) { own, _ in own }.merging(keys.reader.copies.expected) { $1 }
+                .merging(next.expected) { own, _ in own }
             switch try lock.commit(changes, expecting: expecting) {
             case .committed:
                 if keys.storage.limits.isTransactional { device.expected = [:] }

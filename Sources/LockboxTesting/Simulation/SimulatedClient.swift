@@ -90,6 +90,7 @@ struct SimulatedClient: Sendable {
         case .batch(let key, let value, let other): try batch(key, value, removing: other)
         case .readAll(let prefix): return .values(try readAll(prefix))
         case .removeAll(let prefix): try boxes[prefix].removeAllObjects()
+        case .verify: _ = try backend.verify()
         case .removeExpired(let prefix): _ = try boxes[prefix].removeExpired()
         case .passcode(let new, let isFirstAllowed):
             return try setPasscode(new, isFirstAllowed: isFirstAllowed)
@@ -218,7 +219,8 @@ struct SimulatedClient: Sendable {
     /// Returns the one before.
     private func setPasscode(_ new: String?, isFirstAllowed: Bool) throws -> SimulatedHistory.Answer {
         if let new { knowledge.passcodes.append(new) }
-        for _ in 0..<3 {
+        // Others may change it between two attempts.
+        for _ in 0..<8 {
             do {
                 if try backend.status()?.slots.isEmpty ?? true {
                     guard let new else { return .value(nil) }

@@ -23,6 +23,7 @@ struct SimulatedHistory {
         case readAll(prefix: Int)
         case removeAll(prefix: Int)
         case removeExpired(prefix: Int)
+        case verify
         /// Changes or removes it, or sets it if that is allowed.
         case passcode(String?, isFirstAllowed: Bool)
         case export(Int)
@@ -244,7 +245,7 @@ struct SimulatedHistory {
         case (.export, .values(let values)): return [.snapshot(values)]
         case (.load, _): return call.loaded.map { .fill($0.key, $0.value) }
         case (.read, _), (.readAll, _), (.export, _), (.lock, _), (.rotate, _),
-            (.removeExpired, _):
+            (.removeExpired, _), (.verify, _):
             return []
         }
     }

@@ -9,7 +9,7 @@ import Lockbox
 /// A storage whose every commit meets a conflict, as a hostile server of a cluster can say for ever.
 struct EndlessConflictTests {
     private struct Conflicting: WrappingStorage {
-        let wrapped = InMemoryStorage()
+        let target = InMemoryStorage()
         let isHostile = Protected(false)
 
         var limits: StorageLimits {
@@ -25,7 +25,7 @@ struct EndlessConflictTests {
         func commit(_ changes: [RecordChange], expecting: [RecordName: RecordRevision]) throws
             -> CommitOutcome
         {
-            isHostile.withLock { $0 } ? .conflict : wrapped.commit(changes, expecting: expecting)
+            isHostile.withLock { $0 } ? .conflict : target.commit(changes, expecting: expecting)
         }
     }
 

@@ -20,7 +20,7 @@ import Lockbox
             let memory = InMemoryStorage()
             let others = open(memory)
             let interruption = Interruption(at: number) { other(others) }
-            let storage = InterruptedStorage(wrapped: memory, interruption: interruption)
+            let storage = InterruptedStorage(target: memory, interruption: interruption)
             try body(open(storage), memory, interruption)
             if !interruption.hasHappened { break }
         }
@@ -134,7 +134,7 @@ import Lockbox
 
 /// Takes no more than two changes at once.
 private struct NarrowStorage: WrappingStorage {
-    let wrapped = InMemoryStorage()
+    let target = InMemoryStorage()
 
     var limits: StorageLimits {
         StorageLimits(
@@ -150,6 +150,6 @@ private struct NarrowStorage: WrappingStorage {
         expecting: [RecordName: RecordRevision]
     ) throws -> CommitOutcome {
         try #require(changes.count <= limits.maximumChanges)
-        return wrapped.commit(changes, expecting: expecting)
+        return target.commit(changes, expecting: expecting)
     }
 }

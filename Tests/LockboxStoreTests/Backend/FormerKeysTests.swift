@@ -339,7 +339,7 @@ import Testing
 
     /// Each record of a storage has a limit.
     @Test func aManifestHasManyRecords() throws {
-        let storage = LimitedStorage(wrapped: InMemoryStorage())
+        let storage = LimitedStorage(target: InMemoryStorage())
         let backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 1, count: 32)))
         let keys = (0..<5_000).map { "\($0)" }
         let lockbox = try backend.lockbox()

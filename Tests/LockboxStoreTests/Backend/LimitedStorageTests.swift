@@ -15,7 +15,7 @@ import Lockbox
         afterCommit: @escaping @Sendable () -> Void = {},
         afterReading: @escaping @Sendable () -> Void = {}
     ) -> SealedBackend {
-        let storage = LimitedStorage(wrapped: memory, afterCommit: afterCommit, afterReading: afterReading)
+        let storage = LimitedStorage(target: memory, afterCommit: afterCommit, afterReading: afterReading)
         return SealedBackend(storage: storage, deviceKey: deviceKey)
     }
 
@@ -25,7 +25,7 @@ import Lockbox
     func conforms(_ requirement: BackendConformance) throws {
         try requirement.check(
             damage: { try #require($0 as? SealedBackend).damage($1) },
-            { SealedBackend(storage: LimitedStorage(wrapped: InMemoryStorage()), deviceKey: deviceKey) }
+            { SealedBackend(storage: LimitedStorage(target: InMemoryStorage()), deviceKey: deviceKey) }
         )
     }
 
@@ -104,7 +104,7 @@ import Lockbox
     }
 
     @Test func theDeviceKeyIsRefused() throws {
-        let stored = try SealedBackend(storage: LimitedStorage(wrapped: memory)).lockbox("p")
+        let stored = try SealedBackend(storage: LimitedStorage(target: memory)).lockbox("p")
         expectError(.invalidDeviceKey) { try stored.archiveObject("value", forKey: "key") }
         #expect(
             try memory.read([RecordName(name: "device-key"), RecordName(name: "keybag")], maximum: 9999)

@@ -34,7 +34,7 @@ import Lockbox
             let interrupted =
                 place == .files
                 ? store.backend(interruption.calls)
-                : Self.open(InterruptedStorage(wrapped: memory, interruption: interruption))
+                : Self.open(InterruptedStorage(target: memory, interruption: interruption))
             try body(interrupted, open, interruption)
             if !interruption.hasHappened { break }
         }

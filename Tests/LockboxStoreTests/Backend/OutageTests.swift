@@ -12,7 +12,7 @@ import Lockbox
     private struct Storage: WrappingStorage {
         enum Call { case reading, listing }
 
-        let wrapped = InMemoryStorage()
+        let target = InMemoryStorage()
         private let failure = Protected<(call: Call, error: LockboxError)?>(nil)
         /// How many calls have failed.
         let failures = Protected(0)

@@ -124,7 +124,7 @@ import Testing
                 isHealed.withLock { $0 = error == nil }
             }
             let interrupted = SealedBackend(
-                storage: InterruptedStorage(wrapped: memory, interruption: interruption),
+                storage: InterruptedStorage(target: memory, interruption: interruption),
                 deviceKey: key
             )
             _ = try interrupted.prefixes { _ in }

@@ -63,7 +63,7 @@ import Testing
 private struct UnlistedStorage: WrappingStorage {
     struct Refusal: Error {}
 
-    let wrapped = InMemoryStorage()
+    let target = InMemoryStorage()
     let isListed = Protected(true)
 
     func begin(_ call: StorageCall) throws {

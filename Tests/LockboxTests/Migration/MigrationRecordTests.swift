@@ -129,7 +129,7 @@ import Testing
     // MARK: Several machines
 
     private func shared() throws -> Lockbox {
-        let storage = LimitedStorage(wrapped: InMemoryStorage())
+        let storage = LimitedStorage(target: InMemoryStorage())
         let backend = SealedBackend(storage: storage, deviceKey: .bytes([UInt8](repeating: 7, count: 32)))
         return try backend.lockbox()
     }

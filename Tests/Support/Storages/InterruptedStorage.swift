@@ -4,7 +4,7 @@ import Lockbox
 
 /// Records in memory, to which commits wait for nobody. Before each call of it another process may do something.
 struct InterruptedStorage: WrappingStorage {
-    let wrapped: InMemoryStorage
+    let target: InMemoryStorage
     let interruption: Interruption
 
     func begin(_ call: StorageCall) { interruption.call() }

@@ -5,7 +5,7 @@ import Lockbox
 /// Records in memory, as a storage has them that others operate and whose commits wait for nobody: it has limits, and keeps
 /// no device key.
 struct LimitedStorage: WrappingStorage {
-    let wrapped: InMemoryStorage
+    let target: InMemoryStorage
     /// Called after each commit.
     var afterCommit: @Sendable () -> Void = {}
     /// Called after several records were read together.
@@ -27,7 +27,7 @@ struct LimitedStorage: WrappingStorage {
     struct Exceeded: Error {}
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
-        let found = try wrapped.read(records, maximum: maximum)
+        let found = try target.read(records, maximum: maximum)
         afterReading()
         return found
     }
@@ -40,7 +40,7 @@ struct LimitedStorage: WrappingStorage {
         _ body: ([(name: String, record: Record?)]) throws -> Void
     ) throws {
         var names: [RecordName] = []
-        wrapped.forEachName(in: namespace, waitingForCommits: false) {
+        target.forEachName(in: namespace, waitingForCommits: false) {
             names.append(RecordName(namespace: namespace, name: $0))
         }
         for start in stride(from: 0, to: names.count, by: 7) {
@@ -60,7 +60,7 @@ struct LimitedStorage: WrappingStorage {
         {
             throw Exceeded()
         }
-        let outcome = wrapped.commit(changes, expecting: expecting)
+        let outcome = target.commit(changes, expecting: expecting)
         afterCommit()
         return outcome
     }

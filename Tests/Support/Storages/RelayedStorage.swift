@@ -7,7 +7,7 @@ struct RelayedStorage: WrappingStorage, WatchingStorage {
     typealias Notice = Result<RecordNotice, any Error>
     typealias Report = @Sendable (Notice) -> Void
 
-    let wrapped = InMemoryStorage()
+    let target = InMemoryStorage()
     private let relay: @Sendable (Notice, @escaping Report) -> Void
 
     /// - Parameter relay: Receives each notice, and whom it is for.
@@ -17,6 +17,6 @@ struct RelayedStorage: WrappingStorage, WatchingStorage {
     static var overflowing: Self { Self { notice, report in report(notice.map { _ in .everything }) } }
 
     func subscribe(to namespace: String, _ report: @escaping Report) -> @Sendable () -> Void {
-        wrapped.subscribe(to: namespace) { [relay] notice in relay(notice, report) }
+        target.subscribe(to: namespace) { [relay] notice in relay(notice, report) }
     }
 }
