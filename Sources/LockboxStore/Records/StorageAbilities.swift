@@ -27,6 +27,9 @@ public protocol StorageLock: AnyObject, Sendable {
 }
 
 /// The lock of a storage that can set records aside.
+///
+/// A storage without transactions needs it to keep a device key: a creation of a store that was killed leaves one, which the next
+/// creation sets aside.
 public protocol QuarantiningLock: StorageLock {
     /// Sets a record aside, readable or not, and keeps its bytes. Afterwards it is absent.
     ///
