@@ -17,7 +17,7 @@ CONTROL_STATES = 10
 NOT_MOUNTED = "not mounted"
 STATES = ("old", "between", "new", NOT_MOUNTED, "violation", "failure")
 PLANTED = [  # operation, and what it does not synchronize
-    ("write", "files"), ("write", "folders"), ("remove", "folders"), ("export", "files"), ("export", "folders"),
+    ("replace", "files"), ("replace", "folders"), ("remove", "folders"), ("export", "files"), ("export", "folders"),
 ]
 
 
@@ -32,10 +32,10 @@ class Operations:
     def names(self):
         return self.lockbox("list").stdout.splitlines()
 
-    def lockbox(self, command, *arguments, input=None, environment={}, timeout=300):
+    def lockbox(self, command, *arguments, environment={}, timeout=300):
         result = subprocess.run(
-            [*AFTER_START, self.executable, "kill", command, *map(str, arguments)], capture_output=True, text=True,
-            input=input, env=ENVIRONMENT | environment, timeout=timeout,
+            [*AFTER_START, self.executable, "power", command, *map(str, arguments)], capture_output=True, text=True,
+            env=ENVIRONMENT | environment, timeout=timeout,
         )
         expect(result, " ".join([command, *map(str, arguments)]))
         return result
@@ -115,8 +115,8 @@ class Operations:
     def check(self, name, image, is_done):
         try:
             with self.images.mounted(image):
-                line = f"{name}\t{self.folder}\t{'done' if is_done else 'killed'}\n"
-                return self.lockbox("check", input=line).stdout.strip() or "violation: no answer"
+                answer = self.lockbox("check", name, self.folder, "done" if is_done else "cut")
+                return answer.stdout.strip() or "violation: no answer"
         except Failure as failure:
             return f"failure: {failure}"
         except subprocess.TimeoutExpired:

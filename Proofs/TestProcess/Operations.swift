@@ -20,30 +20,13 @@ func run(_ operation: String, _ arguments: [String], _ backend: EncryptedFileBac
         // An interrupted removal is carried on, though there is no passcode any more.
         if try backend.lockState != .unprotected { try backend.unlock(.value(arguments[0])) }
         try backend.removePasscode()
-    case ("changeClass", 2...3):
-        if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
-        try backend.setAccessibility(
-            Accessibility(rawValue: arguments[1])!,
-            for: ItemKey(prefix: prefix, key: arguments[0]),
-            now: Date()
-        )
-    case ("rotate", 0...1):
-        if let passcode = arguments.first { try backend.unlock(.value(passcode)) }
-        try backend.rotateKeys()
-    case ("addRecoveryCode", 1), ("removeSlot", 1), ("acceptRestored", 1), ("rotateElsewhere", 1):
-        try runOnSlots(operation, arguments[0], backend)
-    case ("export", 2...3):
-        let last = Int(arguments[1])!
-        let calls = last == 0 ? markingCalls() : dying(before: last)
+    case ("rotate", 0): try backend.rotateKeys()
+    case ("export", 2):
         let backend = EncryptedFileBackend(directory: directory)
-        if arguments.count > 2 { try backend.unlock(.value(arguments[2])) }
         let recipients = try BackupRecipients.passphrase(.value("passphrase"), workFactor: 10).keys()
-        _ = try backend.export(to: arguments[0], for: recipients, calls: calls)
+        _ = try backend.export(to: arguments[0], for: recipients, calls: dying(before: Int(arguments[1])!))
     case ("import", 1):
         try backend.importBackup(from: arguments[0], with: .passphrase(.value("passphrase")), existing: .fail)
-    case ("importKeeping", 1):
-        try backend.importBackup(from: arguments[0], with: .passphrase(.value("passphrase")), existing: .keep)
-    default:
-        try runWrite(operation, arguments, backend)
+    default: exit(64)
     }
 }

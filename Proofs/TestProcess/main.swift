@@ -14,7 +14,7 @@
 //     LockboxTestProcess idle DIRECTORY SECONDS        waits for changes and prints what it costs: see IdleSubscriber.swift
 //     LockboxTestProcess move DIRECTORY KEY KEY        moves an item there and back until standard input ends
 //     LockboxTestProcess hold DIRECTORY KEY            takes the lock, says so, and keeps it until standard input ends
-//     LockboxTestProcess kill …                        for Proofs/KillMatrix/run: see KillMatrix.swift
+//     LockboxTestProcess power …                       for Proofs/PowerCut/run: see PowerCut.swift
 //     LockboxTestProcess limits …                      for Proofs/Limits/run: see Limits.swift
 //     LockboxTestProcess history …                     for Proofs/History/run: see History.swift
 //     LockboxTestProcess refresh …                     for Proofs/Refresh/run: see Refresh.swift
@@ -43,7 +43,7 @@ func backend(on storage: FileStorage) -> EncryptedFileBackend {
     return SealedBackend(KeyStore(storage: storage, deviceKey: .stored, memory: memory))
 }
 
-/// Dies before its nth call that changes the disk: the calls in between leave it as it is. Proofs/KillMatrix tries them all.
+/// Dies before its nth call that changes the disk: the calls in between leave it as it is.
 func dying(before last: Int) -> SystemCalls {
     let count = Counter()
     return SystemCalls(fault: { call in
@@ -159,8 +159,8 @@ case "hold" where arguments.count == 3:
         waitForEndOfInput()
     }
 
-case "kill":
-    try kill(Array(arguments.dropFirst()))
+case "power":
+    try power(Array(arguments.dropFirst()))
 
 case "limits":
     try limits(Array(arguments.dropFirst()))

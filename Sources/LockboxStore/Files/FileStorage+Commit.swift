@@ -24,7 +24,7 @@ import LockboxPlatform
         if let given, try !given.keepOthersOut(of: changes.map(\.record.namespace)) { return .conflict }
         let locks = try given ?? locks(of: changes.namespaces(expecting: expecting))
         defer { if given == nil { locks.release() } }
-        // Sorted, so that the same commit makes the same system calls, which the kill matrix relies on.
+        // Sorted, so that the same commit makes the same system calls, which simulations rely on.
         for (record, expected) in expecting.sorted(by: { $0.key.order < $1.key.order })
         where try revision(of: record, locks) != expected { return .conflict }
         if temporary == nil, changes.contains(where: \.isPut) {
