@@ -67,7 +67,7 @@ class History:
             if not self.may_be_locked:
                 self.unexpected.append(f"{thread} at {begin}: {call}: {result}")
             entry.refused(fields, word)
-        elif word in ("unknown", "failed"):
+        elif word == "unknown":
             entry.unknown(fields)
         else:
             getattr(entry, "of_" + fields[0], entry.of_store)(fields, outcome)
@@ -214,7 +214,7 @@ class Entry:
             step = put if fields[1] == "replace" else put_if_absent
             if "-" + key in outcome:
                 self.add(key, see_present, False)
-            elif "?" + key in outcome or "!" + key in outcome:  # not written, or something else there when it was looked at again
+            elif "!" + key in outcome:  # not written, or something else there when it was looked at again
                 self.optional(key, step, state)
             else:
                 self.add(key, step, state)
@@ -224,8 +224,6 @@ class Entry:
         for key in self.history.prefixes[fields[1]]:
             if "!" + key in outcome:  # it has changed meanwhile, and is still there
                 self.add(key, see_present, False)
-            elif "?" + key in outcome:
-                self.optional(key, remove, None)
             elif key in moved:
                 self.add(key, take_if_there, moved.pop(key))
             else:

@@ -73,7 +73,7 @@ class Round:
             self.workers = [self.start() for _ in range(self.processes)]
             self.disturb(begin + seconds)
             self.finish()
-            if not self.problems and not self.is_in_memory:
+            if not self.problems:
                 self.look()
             history = self.judge()
         finally:
@@ -101,7 +101,7 @@ class Round:
             if self.problems:
                 return
             chance = self.random.random()
-            if chance < 0.3 and not self.is_in_memory:
+            if chance < 0.3:
                 self.kill(self.random.randrange(len(self.workers)))
             elif chance < 0.7:
                 self.stop(self.random.choice(self.workers))
@@ -146,7 +146,7 @@ class Round:
     def look(self):
         """A new process looks when all is done: an acknowledged write is there, however its writer ended."""
         self.started += 1
-        settings = self.settings | {"worker": self.started, "threads": 1, "delays": 0, "failures": 0}
+        settings = self.settings | {"worker": self.started, "threads": 1}
         arguments = [f"{name}={value}" for name, value in settings.items()]
         for mode in ("look", "findings"):
             result = subprocess.run(
@@ -156,11 +156,6 @@ class Round:
                 self.problems.append(f"{mode}: status {result.returncode}: {result.stderr.strip()[:400]}")
             elif result.stdout and not self.may_be_locked:
                 self.problems.append(f"findings: {result.stdout.strip()[:400]}")
-
-    @property
-    def is_in_memory(self):
-        """The store is in the memory of one process, and goes with it."""
-        return self.settings["engine"] == "memory"
 
     @property
     def may_be_locked(self):
@@ -174,7 +169,7 @@ class Round:
                 if log.exists():
                     history.read(f"{log.name}", log.read_text(), gone)
         look = self.settings["folder"] / f"{self.started}.0"
-        if look.exists() and not self.is_in_memory:
+        if look.exists():
             history.read("look", look.read_text())
         violations = history.check()
         self.violations = len(violations)

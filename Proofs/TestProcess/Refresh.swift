@@ -62,7 +62,7 @@ struct RefreshWorker: Sendable {
             )
             backend = SealedBackend(storage: storage)
         } else {
-            backend = try historyEngine(engine, defect: nil, delays: 0, failures: 0).items
+            backend = try HistoryEngine(engine).items
         }
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
         log = try RefreshLog(settings["log"]!)

@@ -23,8 +23,8 @@ func history(_ arguments: [String]) throws {
 }
 
 extension HistorySettings {
-    fileprivate func open() throws -> any HistoryEngine {
-        try historyEngine(engine, defect: defect, delays: delays, failures: failures)
+    fileprivate func open() throws -> HistoryEngine {
+        try HistoryEngine(engine, defect: defect)
     }
 }
 

@@ -9,7 +9,7 @@
     /// in milliseconds.
     ///
     /// - Parameter argument: The text after `etcd:`.
-    func etcdHistoryEngine(_ argument: String, _ defect: EtcdDefect?) throws -> any HistoryEngine {
+    func etcdHistoryEngine(_ argument: String, _ defect: EtcdDefect?) throws -> HistoryEngine {
         let parts = argument.split(separator: ":", maxSplits: 3).map(String.init)
         guard parts.count == 4, let limit = Int(parts[2]) else {
             throw Violation(description: "an engine of etcd needs a root, a file, a time limit and endpoints")
@@ -22,9 +22,9 @@
         )
         let key = DeviceKeySource.file(parts[1])
         guard let defect else {
-            return SealedHistoryEngine(backend: SealedBackend(storage: storage, deviceKey: key))
+            return HistoryEngine(backend: SealedBackend(storage: storage, deviceKey: key))
         }
         let defective = DefectiveEtcdStorage(storage, defect)
-        return SealedHistoryEngine(backend: SealedBackend(storage: defective, deviceKey: key))
+        return HistoryEngine(backend: SealedBackend(storage: defective, deviceKey: key))
     }
 #endif

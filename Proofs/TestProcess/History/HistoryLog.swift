@@ -35,13 +35,6 @@ final class HistoryLog: Sendable {
     /// The state that the call has read so far.
     func saw(_ state: String) { append("s", state) }
 
-    /// The errno of calls that are made to fail. A call that ends with it may have taken effect.
-    static let failure = EDQUOT
-
-    static func isFailure(_ error: any Error) -> Bool {
-        String(describing: error).contains(String(cString: strerror(failure)))
-    }
-
     /// The errors that a call may answer. The others are unexpected, or only allowed where something is done to the store.
     private static let answers: Set<LockboxError.Code> = [
         .itemNotFound, .duplicateItem, .interactionNotAllowed, .passcodeNotSet, .passcodeAlreadySet,
@@ -51,8 +44,6 @@ final class HistoryLog: Sendable {
     private static func result(_ body: () throws -> String) -> String {
         do { return try body() } catch let error as LockboxError where answers.contains(error.code) {
             return error.code.rawValue
-        } catch  where isFailure(error) {
-            return "failed"
         } catch {
             return "error \(kind(error)) \(String(describing: error).replacing("\n", with: " "))"
         }

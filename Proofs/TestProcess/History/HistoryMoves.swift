@@ -18,7 +18,12 @@ extension HistoryThread {
         record("\(call) \(name(key)) \(name(newKey)) \(policy) \(isLate ? "late" : "early")") {
             do {
                 if isMove {
-                    try engine.moveObject(key.key, to: newKey, policy, in: lockbox)
+                    try lockbox.moveObject(
+                        forKey: key.key,
+                        toKey: newKey.key,
+                        toPrefix: newKey.prefix,
+                        policy: policy
+                    )
                 } else {
                     try lockbox.copyObject(
                         forKey: key.key,

@@ -6,7 +6,7 @@ import Foundation
 
 /// Stores and uses items whose texts are on the standard input: on each line prefix, key, value, label, comment, and name
 /// and text of an attribute, with spaces in between. Proofs/Cluster/run then searches for them.
-func storeSecrets(_ engine: any HistoryEngine) throws {
+func storeSecrets(_ engine: HistoryEngine) throws {
     while let line = readLine() {
         let texts = line.split(separator: " ").map(String.init)
         try require(texts.count == 7, "a line has \(texts.count) texts")

@@ -98,9 +98,8 @@ extension HistoryThread {
         }
     }
 
-    /// `?` stands for a failed system call, after which the item may have changed.
     private func failures(_ report: TransferReport) -> String {
-        report.failures.map { " \(HistoryLog.isFailure($0.value) ? "?" : "!")\(name($0.key))" }.joined()
+        report.failures.map { " !\(name($0.key))" }.joined()
     }
 
     private func migrate() throws {

@@ -6,7 +6,7 @@ import Foundation
 
 /// One thread of a worker: makes random calls and records them.
 final class HistoryThread {
-    let engine: any HistoryEngine
+    let engine: HistoryEngine
     let settings: HistorySettings
     let log: HistoryLog
     var random: HistoryRandom
@@ -18,7 +18,7 @@ final class HistoryThread {
     /// Items this thread has moved out of the store.
     var carried: [StoredItem] = []
 
-    init(_ engine: any HistoryEngine, _ settings: HistorySettings, number: Int) throws {
+    init(_ engine: HistoryEngine, _ settings: HistorySettings, number: Int) throws {
         self.engine = engine
         self.settings = settings
         log = try HistoryLog("\(settings.folder)/\(settings.worker).\(number)")
@@ -70,8 +70,6 @@ struct HistorySettings: Sendable {
     var mix = HistoryMix.items
     var prefixes = 2
     var keys = 3
-    var delays = 0
-    var failures = 0
     var defect: String?
 
     static func prefix(_ number: Int) -> String { "history\(number)" }
@@ -99,8 +97,6 @@ struct HistorySettings: Sendable {
         case "calls": return number(\.calls)
         case "prefixes": return number(\.prefixes)
         case "keys": return number(\.keys)
-        case "delays": return number(\.delays)
-        case "failures": return number(\.failures)
         case "backends": isShared = value == "shared"
         case "seed": seed = UInt64(value) ?? 0
         case "mix": mix = HistoryMix(rawValue: value) ?? .items
