@@ -179,4 +179,66 @@ import Lockbox
         #expect(item?.value == "new" && item?.attributes.label == "new")
         #expect(readings.withLock { $0 } == 2)
     }
+
+    /// Another process makes the store before whichever call of this one: one keybag counts.
+    @Test func ofTwoThatMakeTheStoreBothKeepTheirItems() throws {
+        var (number, isHit) = (0, true)
+        while isHit {
+            number += 1
+            let memory = InMemoryStorage()
+            func open() -> SealedBackend { SealedBackend(storage: memory, deviceKey: deviceKey) }
+            let other = open()
+            let interruption = Interruption(at: number) {
+                #expect(throws: Never.self) { try other.lockbox().archiveObject("v", forKey: "other") }
+            }
+            interruption.raise()
+            let storage = InterruptedStorage(target: memory, interruption: interruption)
+            let own = SealedBackend(storage: storage, deviceKey: deviceKey)
+            try own.lockbox().archiveObject("v", forKey: "own")
+            isHit = interruption.hasHappened
+            let found = try open().lockbox().list().items.map(\.key)
+            #expect(Set(found) == (isHit ? ["own", "other"] : ["own"]))
+        }
+        #expect(number > 2)
+    }
+
+    /// The storage's limit holds, however many items there are.
+    @Test func noCommitHasMoreChangesThanTheStorageAllows() throws {
+        let storage = NarrowStorage()
+        let backend = SealedBackend(storage: storage, deviceKey: deviceKey)
+        for number in 0..<5 {
+            let expires: Expiry = number < 3 ? .at(.distantPast) : .never
+            try backend.lockbox().archiveObject(
+                "v",
+                forKey: "\(number)",
+                options: WriteOptions(expires: expires)
+            )
+        }
+        #expect(try backend.removeExpired(prefix: TestStore.prefix, now: Date()) == 3)
+        for number in 0..<3 { try backend.lockbox().archiveObject("v", forKey: "\(number)") }
+        try backend.removeAll(prefix: TestStore.prefix)
+        #expect(try backend.attributes(prefix: TestStore.prefix, now: nil).isEmpty)
+    }
+}
+
+/// Takes no more than two changes at once.
+private struct NarrowStorage: WrappingStorage {
+    let target = InMemoryStorage()
+
+    var limits: StorageLimits {
+        StorageLimits(
+            maximumRecordLength: .max,
+            maximumChanges: 2,
+            isTransactional: true,
+            isOnThisDevice: true
+        )
+    }
+
+    func commit(
+        _ changes: [RecordChange],
+        expecting: [RecordName: RecordRevision]
+    ) throws -> CommitOutcome {
+        try #require(changes.count <= limits.maximumChanges)
+        return target.commit(changes, expecting: expecting)
+    }
 }

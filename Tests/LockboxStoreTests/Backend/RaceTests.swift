@@ -73,91 +73,6 @@ import Testing
         #expect(reader.keyStore.opened?.keyring.epoch == 2)
     }
 
-    // MARK: Moves
-
-    /// Moves an item in other threads, each as a process of its own, beside `body`. Returns how many of the moves succeeded.
-    private func moving(to targets: [(key: String, prefix: String?)], beside body: () throws -> Void = {})
-        throws -> Int
-    {
-        try store.backend().lockbox().archiveObject("v", forKey: "k")
-        let (group, count) = (DispatchGroup(), Protected(0))
-        for target in targets {
-            Thread.detachNewThread(in: group) { [store] in
-                let lockbox = try? store.backend(lockTimeout: .seconds(30)).lockbox()
-                let isDone: Void? = try? lockbox?.moveObject(
-                    forKey: "k",
-                    toKey: target.key,
-                    toPrefix: target.prefix
-                )
-                if isDone != nil { count.withLock { $0 += 1 } }
-            }
-        }
-        try body()
-        group.wait()
-        return count.withLock { $0 }
-    }
-
-    @Test(arguments: [nil, "com.example.other"]) func anItemIsMovedOnce(_ prefix: String?) throws {
-        for round in 0..<60 {
-            #expect(try moving(to: [("a", nil), ("b", prefix)]) == 1, "round \(round)")
-            var count = 0
-            for prefix in Set([TestStore.prefix, prefix ?? TestStore.prefix]) {
-                let lockbox = try store.lockbox(prefix)
-                count += try lockbox.allKeys().count
-                try lockbox.removeAllObjects()
-            }
-            #expect(count == 1, "round \(round)")
-        }
-    }
-
-    /// Two at a time want the item where the other one takes it from, also under another prefix, whose lock is another.
-    @Test(arguments: [nil, "com.example.other"]) func anItemThatIsMovedToAndFroStays(_ prefix: String?) throws
-    {
-        let keys = [
-            try ItemKey(prefix: TestStore.prefix, key: "k"),
-            try ItemKey(prefix: prefix ?? TestStore.prefix, key: "other"),
-        ]
-        try store.lockbox().archiveObject("v", forKey: "k")
-        let group = DispatchGroup()
-        for thread in 0..<4 {
-            Thread.detachNewThread(in: group) { [store] in
-                // A disk takes its time, and so does each of the two steps.
-                let slow = SystemCalls { call in
-                    if call == .fsync { usleep(1000) }
-                    return nil
-                }
-                let backend = store.backend(slow, lockTimeout: .seconds(30))
-                let (old, new) = (keys[thread % 2], keys[1 - thread % 2])
-                for _ in 0..<100 { try? backend.move(old, to: new, policy: .addOnly, now: Date()) }
-            }
-        }
-        group.wait()
-        let found = try keys.compactMap { try store.backend().item(for: $0, now: nil) }
-        #expect(found.count == 1)
-    }
-
-    /// Once all items have been removed, no copy brings one back; and once one has been replaced, none has the old value.
-    @Test(arguments: [true, false]) func aCopyIsOfWhatIsThere(isRemoved: Bool) throws {
-        for round in 0..<60 {
-            try store.lockbox().archiveObject("old", forKey: "k")
-            let group = DispatchGroup()
-            Thread.detachNewThread(in: group) { [store] in
-                try? store.backend(lockTimeout: .seconds(30)).lockbox().copyObject(forKey: "k", toKey: "copy")
-            }
-            let lockbox = try store.backend(lockTimeout: .seconds(30)).lockbox()
-            if isRemoved {
-                try lockbox.removeAllObjects()
-            } else {
-                try lockbox.archiveObject("new", forKey: "k")
-            }
-            let before = try read("copy", store.backend())
-            group.wait()
-            let after = try read("copy", store.backend())
-            #expect(before != nil || after == (isRemoved ? nil : "new"), "round \(round)")
-            try store.lockbox().removeAllObjects()
-        }
-    }
-
     @Test func aSlowRotationCallsNothingDamagedThatIsUnderNewerKeys() throws {
         let report = try slowRotation {
             try store.backend().rotateKeys()
@@ -201,31 +116,6 @@ import Testing
         #expect(try backend.lockState == .unlocked && backend.status()?.unlockScope == .process)
     }
 
-    @Test(arguments: UnlockScope.allCases)
-    func aPasscodeChangedDuringAnUnlockIsNoDamage(_ scope: UnlockScope) throws {
-        var number = 0
-        while true {
-            number += 1
-            let store = try TestStore()
-            defer { store.lockForEverybody() }
-            let other = try store.backend(lockTimeout: .milliseconds(10)).setUp(passcode: quick + "1234")
-            let interruption = Interruption(at: number) {
-                let refused = lockboxError {
-                    try other.changePasscode(to: .value(quick + "5678"), strength: .interactive)
-                }
-                // An unlock for the user holds the root's lock while it publishes the keys.
-                #expect(refused == nil || scope == .user && refused?.code == .lockTimeout)
-            }
-            let backend = store.backend(interruption.calls)
-            _ = try backend.lockState
-            interruption.raise()
-            let error = lockboxError { try backend.unlock(.value(quick + "1234"), scope: scope) }
-            #expect(error == nil || error?.code == .wrongPasscode, "call \(number): \(error!)")
-            if !interruption.hasHappened { break }
-        }
-        #expect(number > 10)
-    }
-
     /// The item is being written while its key is destroyed.
     @Test func aWriterBesideTheRemovalOfThePasscode() throws {
         let other = try store.backend().setUp(items: ["first": .whenUnlocked])
@@ -256,57 +146,6 @@ import Testing
     }
 
     // MARK: Unlocked for the user
-
-    @Test(.needsKernelKeyring)
-    func aRotationDuringAnUnlockForTheUser() throws {
-        var unlocked = 0
-        for call in 1...16 {
-            let store = try TestStore()
-            let other = try store.backend(lockTimeout: .milliseconds(50))
-                .setUp(passcode: quick + "1234", items: ["k": .afterFirstUnlock])
-            defer { store.lockForEverybody() }
-            // Refused while the lock is held that keeps the two apart.
-            let interruption = Interruption(at: call) { _ = try? other.rotateKeys() }
-            let backend = store.backend(kernel: interruption.kernel)
-            interruption.raise()
-            guard try backend.unlock(.value(quick + "1234"), scope: .user) == .user else { continue }
-            unlocked += 1
-            try store.backend().lock()
-            #expect(try read("k", store.backend()) == "old", "call \(call)")
-        }
-        #expect(unlocked > 0)
-    }
-
-    @Test(.needsKernelKeyring)
-    func anUnlockForTheUserDuringARotation() throws {
-        var (number, unlocked) = (0, 0)
-        while true {
-            number += 1
-            let store = try TestStore()
-            try store.backend().setUp(passcode: quick + "1234")
-            defer { store.lockForEverybody() }
-            let scope = Protected<UnlockScope?>(nil)
-            let other = store.backend(lockTimeout: .milliseconds(10))
-            let interruption = Interruption(at: number) {
-                let reached = try? other.unlock(.value(quick + "1234"), scope: .user)
-                scope.withLock { $0 = reached }
-            }
-            // While it has the lock, the other is refused.
-            let calls = SystemCalls { call in
-                if call == .flock { interruption.call() }
-                return nil
-            }
-            let rotating = store.backend(calls, kernel: interruption.kernel)
-            try rotating.unlock(.value(quick + "1234"))
-            interruption.raise()
-            try rotating.rotateKeys()
-            if !interruption.hasHappened { break }
-            guard scope.withLock({ $0 }) == .user else { continue }
-            unlocked += 1
-            #expect(try store.backend().lockState == .unlocked, "call \(number)")
-        }
-        #expect(unlocked > 0)
-    }
 
     /// A process that the kernel refuses changes the passcode: what the kernel has is worth nothing then, and costs readers
     /// nothing either.
@@ -370,35 +209,5 @@ import Testing
         let error = lockboxError { try locked.importBackup(from: path, with: .passphrase(.value("p"))) }
         #expect(error?.code == .interactionNotAllowed)
         #expect(try store.snapshot() == before)
-    }
-
-    @Test func anItemThatMayNoLongerLeaveThisDevice() throws {
-        var number = 0
-        while true {
-            number += 1
-            let store = try TestStore()
-            let path = Path.parent(of: store.directory) + "/backup"
-            try store.lockbox().archiveObject("v", forKey: "k")
-            let other = try store.lockbox()
-            let interruption = Interruption(at: number) {
-                try? other.setAttributes(
-                    WriteOptions(accessibility: .whenUnlockedThisDeviceOnly),
-                    forKey: "k"
-                )
-            }
-            let backend = store.backend(interruption.calls)
-            interruption.raise()
-            try backend.exportBackup(
-                to: path,
-                for: .passphrase(.value(quick + "p"), workFactor: 10),
-                allowsEmpty: true
-            )
-            let target = try TestStore()
-            try target.backend().importBackup(from: path, with: .passphrase(.value(quick + "p")))
-            let accessibility = try target.lockbox().attributes(forKey: "k")?.accessibility
-            #expect(accessibility != .whenUnlockedThisDeviceOnly, "call \(number)")
-            if !interruption.hasHappened { break }
-        }
-        #expect(number > 10)
     }
 }
