@@ -49,7 +49,7 @@ struct BackupLines {
     /// Calls `body` with each item whose line is complete.
     mutating func add(_ bytes: [UInt8], _ body: (StoredItem) throws -> Void) throws {
         var start = 0
-        while let end = bytes[start...].firstIndex(of: 10) {
+        while let end = Self.newline(in: bytes, from: start) {
             let line = rest + bytes[start...end]
             rest = []
             try add(line: line, body)
@@ -57,6 +57,16 @@ struct BackupLines {
         }
         rest += bytes[start...]
         if rest.count > Self.maximumLength { throw BackupError.damaged("one of its lines is too long") }
+    }
+
+    private static func newline(in bytes: [UInt8], from start: Int) -> Int? {
+        bytes.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress, let found = memchr(base + start, 10, bytes.count - start)
+            else {
+                return nil
+            }
+            return UnsafeRawPointer(found) - base
+        }
     }
 
     func checkIsWhole() throws(BackupError) {
@@ -251,7 +261,9 @@ enum BackupValue {
         {
             return (text, nil)
         }
-        if !value.data.contains(where: isControl), let text = String(validating: value.data, as: UTF8.self) {
+        if !value.data.withUnsafeBytes({ $0.contains(where: isControl) }),
+            let text = String(validating: value.data, as: UTF8.self)
+        {
             return (text, Encoding.text.rawValue)
         }
         return (value.data.base64EncodedString(), Encoding.base64.rawValue)
@@ -272,7 +284,9 @@ enum BackupValue {
     }
 
     /// In JSON these take six characters.
-    private static func isControl(_ byte: UInt8) -> Bool { byte < 32 && ![9, 10, 13].contains(byte) }
+    private static func isControl(_ byte: UInt8) -> Bool {
+        byte < 32 && byte != 9 && byte != 10 && byte != 13
+    }
 
     private static let names: [(ValueFormat, String)] = [
         (.data, "data"), (.json, "json"), (.lockbox2, "lockbox2"),

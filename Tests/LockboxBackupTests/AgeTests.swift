@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 @testable import LockboxAge
+@_spi(Extensions) @testable import LockboxCore
 import LockboxPlatform
+@testable import LockboxStore
 
 /// The format of age, version 1.
 @Suite struct AgeTests {
@@ -207,15 +209,16 @@ private struct AgeVector {
             }
         }
         file = Array(bytes[start...])
-        if isCompressed { file = try Self.python("zlib.decompress(data)", file) }
+        if isCompressed { file = try Self.decompressed(file) }
     }
 
     func hash(_ bytes: [UInt8]) -> String {
-        let output = try? Self.python("hashlib.sha256(data).hexdigest().encode()", bytes)
-        return String(decoding: output ?? [], as: UTF8.self)
+        var hash = SHA256()
+        hash.add(bytes)
+        return hash.finished().hexadecimal
     }
 
-    private static func python(_ expression: String, _ input: [UInt8]) throws -> [UInt8] {
+    private static func decompressed(_ input: [UInt8]) throws -> [UInt8] {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "age-\(UInt64.random(in: .min ... .max))"
         )
@@ -225,7 +228,7 @@ private struct AgeVector {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [
             "python3", "-c",
-            "import hashlib, sys, zlib; data = open(sys.argv[1], 'rb').read(); sys.stdout.buffer.write(\(expression))",
+            "import sys, zlib; sys.stdout.buffer.write(zlib.decompress(open(sys.argv[1], 'rb').read()))",
             folder.path(),
         ]
         process.standardOutput = output
