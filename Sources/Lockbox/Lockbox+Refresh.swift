@@ -15,7 +15,7 @@ extension Lockbox {
     ///
     /// A fresh value costs one read. Otherwise one caller runs `refresh`, stores the result durably and returns it. The others get
     /// the old value at once while it is usable, and else wait for the new one. Reads, writes and lists wait for no other call. The
-    /// searchable attribute `lockbox.refresh` of the item says who refreshes. A write of another value ends that.
+    /// searchable attribute `lockbox.claim` of the item says who refreshes. A write of another value ends that.
     ///
     /// If the process of that caller dies, the next one follows: at once in a store in files, and otherwise after
     /// the `takeover` of ``RefreshLimits``. ``Stale/mayBeSpent`` is then `true`. A process that was only stopped, and goes on after that,
@@ -105,7 +105,7 @@ extension Lockbox {
     ) async throws -> Value? {
         let key = try itemKey(key)
         var started: Refresh?
-        let wait = RefreshWait()
+        let wait = LeaseWait()
         while true {
             let read = try await offPool(reading: true) { try backend.value(for: key, now: now()) }
             guard let archived = read else { return nil }
@@ -113,14 +113,15 @@ extension Lockbox {
             if try isFresh(old) { return old }
             let run = try started ?? Refresh(self, key, options, limits)
             started = run
-            switch try await offPool({ try run.claim(archived) }) {
+            switch try await offPool({ try run.take(archived) }) {
             case .changed: continue
             case .busy:
                 if try isUsable(old) { return old }
                 try run.checkIsNotWithin()
                 try await world.pause(wait.pause)
                 continue
-            case .claimed(let claim):
+            case .taken(let mayBeSpent):
+                let claim = Refresh.Claim(value: archived, mayBeSpent: mayBeSpent)
                 let new = try await run.replace(old, claim, decode: decode, encode: encode, refresh: refresh)
                 if let new { return new }
             }
@@ -160,7 +161,7 @@ extension Lockbox {
         ///     A shorter or longer one counts as that.
         ///   - storing: The time in which to try again to store a new value.
         public init(takeover: Duration = .seconds(30), storing: Duration = .seconds(60)) {
-            self.takeover = min(max(takeover, .milliseconds(20)), RefreshClaim.maximumTakeover)
+            self.takeover = min(max(takeover, .milliseconds(20)), Lease.maximumTakeover)
             self.storing = storing
         }
     }
@@ -193,8 +194,7 @@ private struct Refresh: Sendable {
     let key: ItemKey
     let options: WriteOptions
     let limits: Lockbox.RefreshLimits
-    private let id = world.randomNumber
-    private var files: (any FilingStorage)? { (lockbox.backend as? SealedBackend)?.storage.asFiles }
+    let lease: Lease
 
     init(_ lockbox: Lockbox, _ key: ItemKey, _ options: WriteOptions, _ limits: Lockbox.RefreshLimits) throws
     {
@@ -205,6 +205,12 @@ private struct Refresh: Sendable {
         var options = options
         options.policy = .updateOnly
         self.options = options
+        lease = Lease(
+            key,
+            of: lockbox.backend,
+            accessibility: options.accessibility,
+            takeover: limits.takeover
+        )
     }
 
     /// Those whose closures this task runs, and tasks that it has started.
@@ -225,54 +231,25 @@ private struct Refresh: Sendable {
         )
     }
 
-    /// Another caller has changed what this one was about to change.
-    private struct Overtaken: Error {}
-
     // MARK: The claim
 
-    /// The right to refresh, until another caller takes over.
+    /// What a caller that has the lease is to replace.
     struct Claim: Sendable {
         let value: ArchivedValue
         let mayBeSpent: Bool
-        fileprivate let presence: Presence?
     }
 
-    enum Attempt: Sendable {
-        case claimed(Claim)
-        /// Another caller has the claim.
-        case busy
-        /// The item is not what it was.
-        case changed
-    }
-
-    /// Whatever would keep the new value from being stored, such as a lock that another process holds or a full disk, is an error
-    /// here: before the token is used.
-    func claim(_ value: ArchivedValue) throws -> Attempt {
+    /// Takes the lease. Whatever would keep the new value from being stored, such as a full disk, is an error here: before the token is
+    /// used.
+    func take(_ value: ArchivedValue) throws -> Lease.Attempt {
         guard let item = try lockbox.backend.item(for: key, now: nil), item.value == value else {
             return .changed
         }
-        let found = item.attributes.refreshClaim
         _ = try ItemChanges(value: value, options: options, modified: lockbox.now()).item(
             after: item,
             for: key
         )
-        if let found, try isAlive(found) { return .busy }
-        let presence = try files?.presence(room: Self.room(for: value.data.count))
-        let claim = Claim(value: value, mayBeSpent: found != nil, presence: presence)
-        let text = RefreshClaim(id: id, takeover: limits.takeover, presence: presence?.name).text
-        let claimed = try claimed(item, text)
-        do {
-            try lockbox.backend.update(key, now: nil) { current in
-                // Or this very claim, if the step is decided twice.
-                guard current == item || current == claimed else { throw Overtaken() }
-                return claimed
-            }
-        } catch is Overtaken { return .changed } catch {
-            // The outcome may be unknown, and the claim there.
-            try? change { _ in found }
-            throw error
-        }
-        return .claimed(claim)
+        return try lease.take(item, as: item, room: Self.room(for: value.data.count))
     }
 
     /// For a value of twice the size. A power of two: it shows no more of the size than the item's file does.
@@ -282,40 +259,10 @@ private struct Refresh: Sendable {
         return room
     }
 
-    /// Whether the holder may go on. In files it has a presence.
-    private func isAlive(_ claim: String) throws -> Bool {
-        if claim == RefreshClaim.spent || RefreshWatch.isSilent(claim, for: limits.takeover) { return false }
-        guard let files else { return true }
-        return try RefreshClaim(claim)?.presence.map(files.isPresent) ?? false
-    }
-
-    /// The item in its class, or in that which the options name: a claim is no better protected than the value will be.
-    private func claimed(_ item: StoredItem, _ claim: String?) throws -> StoredItem {
-        let options = WriteOptions(accessibility: options.accessibility, policy: .updateOnly)
-        return try ItemChanges(value: item.value, options: options, modified: item.attributes.modified)
-            .item(after: item, for: key).claimed(claim)
-    }
-
-    /// This caller's claim on the item, if it still has it.
-    private func ownClaim(_ item: StoredItem?) -> RefreshClaim? {
-        guard let claim = item?.attributes.refreshClaim.flatMap(RefreshClaim.init), claim.id == id else {
-            return nil
-        }
-        return claim
-    }
-
     /// Whether this caller still has the claim. It may have been stopped since.
     func holds(_ claim: Claim) throws -> Bool {
         let item = try lockbox.backend.item(for: key, now: nil)
-        return ownClaim(item) != nil && item?.value == claim.value
-    }
-
-    /// Changes the claim, if this caller still has it.
-    private func change(_ body: (RefreshClaim) -> String?) throws {
-        try lockbox.backend.update(key, now: nil) { current in
-            guard let current, let claim = ownClaim(current) else { throw Overtaken() }
-            return try claimed(current, body(claim))
-        }
+        return lease.isHeld(in: item) && item?.value == claim.value
     }
 
     /// Returns nil if another caller has taken over before this one began.
@@ -332,21 +279,21 @@ private struct Refresh: Sendable {
         do {
             try RunningRefreshes.shared.add()
         } catch {
-            await release(claim, isSpent: claim.mayBeSpent)
+            await release(isSpent: claim.mayBeSpent)
             throw error
         }
         defer { RunningRefreshes.shared.remove() }
         do {
             try giveSigns(until: signs)
             guard try await offPool({ try holds(claim) }) else {
-                await release(claim, isSpent: claim.mayBeSpent)
+                await release(isSpent: claim.mayBeSpent)
                 return nil
             }
             new = try await Self.$running.withValue(Self.running + [(self, Self.task)]) {
                 try await refresh(Lockbox.Stale(value: old, mayBeSpent: claim.mayBeSpent))
             }
         } catch {
-            await release(claim, isSpent: claim.mayBeSpent)
+            await release(isSpent: claim.mayBeSpent)
             throw error
         }
         do {
@@ -354,7 +301,7 @@ private struct Refresh: Sendable {
             let newer = try await offPool(isCancelable: false) { try store(value, claim) }
             return try newer.map(decode) ?? new
         } catch {
-            await release(claim, isSpent: true)
+            await release(isSpent: true)
             throw Lockbox.RefreshError(value: new, reason: error)
         }
     }
@@ -362,16 +309,12 @@ private struct Refresh: Sendable {
     /// On a thread of its own, because those of Swift's pool may be blocked.
     private func giveSigns(until end: Awaited<Void>) throws {
         try detachThread {
-            while end.wait(limits.takeover / 4) == nil { try? change(\.next.text) }
+            while end.wait(limits.takeover / 4) == nil { try? lease.renew() }
         }
     }
 
-    /// If it fails, others find that no holder is present, or that the signs have ended.
-    func release(_ claim: Claim, isSpent: Bool) async {
-        try? await offPool(isCancelable: false) {
-            try? change { _ in isSpent ? RefreshClaim.spent : nil }
-            claim.presence?.end()
-        }
+    private func release(isSpent: Bool) async {
+        try? await offPool(isCancelable: false) { try lease.release(isSpent: isSpent) }
     }
 
     // MARK: The new value
@@ -386,17 +329,17 @@ private struct Refresh: Sendable {
 
     /// Returns nil, or the value that is there instead.
     func store(_ new: ArchivedValue, _ claim: Claim) throws -> ArchivedValue? {
-        claim.presence?.giveRoom()
+        lease.giveRoom()
         let end = world.awakeTime + limits.storing
-        let wait = RefreshWait()
+        let wait = LeaseWait()
         while true {
             let isOver = world.awakeTime >= end
             switch Result(catching: { try commit(new, claim) }) {
             case .success(.stored):
-                claim.presence?.end()
+                lease.end()
                 return nil
             case .success(.replaced(let newer)):
-                claim.presence?.end()
+                lease.end()
                 return newer
             case .success(.removed): throw LockboxError.itemNotFound(key: key.key)
             case .success(.busy) where isOver: throw LockboxError.conflict(record: key.location)
@@ -406,16 +349,18 @@ private struct Refresh: Sendable {
         }
     }
 
+    private struct Obstacle: Error {}
+
     private func commit(_ new: ArchivedValue, _ claim: Claim) throws -> Outcome {
         let changes = ItemChanges(value: new, options: options, modified: lockbox.now())
         var outcome = Outcome.stored
         do {
             try lockbox.backend.update(key, now: nil) { current in
                 outcome = try obstacle(current, to: new, claim) ?? .stored
-                guard case .stored = outcome, let current else { throw Overtaken() }
+                guard case .stored = outcome, let current else { throw Obstacle() }
                 return try changes.item(after: current, for: key).claimed(nil)
             }
-        } catch is Overtaken {}
+        } catch is Obstacle {}
         return outcome
     }
 
@@ -424,9 +369,50 @@ private struct Refresh: Sendable {
     private func obstacle(_ item: StoredItem?, to new: ArchivedValue, _ claim: Claim) throws -> Outcome? {
         guard let item else { return .removed }
         guard item.value == claim.value || item.value == new else { return .replaced(item.value) }
-        if let other = item.attributes.refreshClaim, ownClaim(item) == nil, try isAlive(other) {
+        if let other = item.attributes.claim, !lease.isHeld(in: item), try lease.isAlive(other) {
             return .busy
         }
         return nil
+    }
+}
+
+/// The refreshes of this process that use a token.
+final class RunningRefreshes: Sendable {
+    static let shared = RunningRefreshes()
+
+    private struct State {
+        var count = 0
+        var isEnding = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Protected(State())
+
+    func add() throws {
+        try state.withLock { state in
+            if state.isEnding { throw CancellationError() }
+            state.count += 1
+        }
+    }
+
+    func remove() {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.count -= 1
+            guard state.count == 0 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    func end() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                state.isEnding = true
+                if state.count > 0 { state.waiting.append(continuation) }
+                return state.count == 0
+            }
+            if isOver { continuation.resume() }
+        }
     }
 }

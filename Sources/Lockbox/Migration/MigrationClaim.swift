@@ -2,65 +2,49 @@
 import LockboxPlatform
 @_spi(Extensions) import LockboxStore
 
-/// The exclusive right to run a migration, held by one thread of one process at a time. The migration's record
-/// names the holder.
+/// The exclusive right to run a migration, held by one thread of one process at a time: a lease on the migration's record.
 ///
-/// While it works, the holder changes the record every second. If a record names a holder and does not change,
-/// that process was killed or stopped, and another one takes over.
+/// If its holder shows no progress, that process was killed or stopped, and another one takes over.
 final class MigrationClaim {
-    /// The time without a change after which the claim can be taken over.
+    /// The time without progress after which the claim can be taken over. The record shows progress four times in this time.
     @TaskLocal package static var patience: Duration = .seconds(5)
-    /// The time between two changes of the record by its holder.
-    @TaskLocal package static var interval: Duration = .seconds(1)
 
-    /// The record as it was when the claim was acquired.
-    private(set) var record = MigrationRecord()
+    /// The old keys of the items that were done when the claim was acquired.
+    let done: Set<String>
 
     private let marker: ItemKey
-    private let backend: any LockboxBackend
+    private let lease: Lease
     private let now: Date
-    private var runner = MigrationRecord.Runner(id: world.randomNumber, heartbeat: 0)
     private var renewed = world.uptime
 
     /// Waits until no other process runs the migration.
     init(_ marker: ItemKey, _ backend: any LockboxBackend, now: Date) throws {
-        self.marker = marker
-        self.backend = backend
-        self.now = now
-        var seen: (runner: MigrationRecord.Runner, since: Duration)?
+        (self.marker, self.now) = (marker, now)
+        lease = Lease(
+            marker,
+            of: backend,
+            accessibility: MigrationRecord.accessibility,
+            takeover: Self.patience,
+            record: MigrationRecord.name(marker)
+        )
+        let wait = LeaseWait()
         while true {
-            let other = try MigrationRecord(backend.value(for: marker, now: now), marker).runner
-            if let other, seen?.runner != other { seen = (other, world.uptime) }
-            let isFree = other == nil || seen.map { world.uptime - $0.since >= Self.patience } ?? false
-            if isFree, try take(from: other) { return }
-            world.sleep(.milliseconds(20))
+            let old = try backend.item(for: marker, now: nil)
+            let record = try MigrationRecord(old?.value, marker)
+            if case .taken = try lease.take(old, as: old ?? record.item(marker, now: now)) {
+                done = record.done
+                return
+            }
+            world.sleep(wait.pause)
         }
-    }
-
-    /// Returns false if another process has acquired the claim first.
-    private func take(from other: MigrationRecord.Runner?) throws -> Bool {
-        var isTakenOver = false
-        try backend.update(marker, now: now) { old in
-            record = try MigrationRecord(old?.value, marker)
-            isTakenOver = record.runner == other
-            guard isTakenOver else { return old }
-            var next = record
-            next.runner = runner
-            return try next.item(marker, now: now)
-        }
-        renewed = world.uptime
-        return isTakenOver
     }
 
     /// Shows that the holder is still working. Call it before each item is read and before each change.
     ///
     /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
     func renew() throws {
-        guard world.uptime - renewed >= Self.interval else { return }
-        var next = runner
-        next.heartbeat += 1
-        try change { $0.runner = next }
-        runner = next
+        guard world.uptime - renewed >= Self.patience / 4 else { return }
+        try lease.renew()
         renewed = world.uptime
     }
 
@@ -68,19 +52,10 @@ final class MigrationClaim {
     ///
     /// - Parameter done: The old keys of the items that are done.
     func release(done: some Sequence<String> = []) throws {
-        try change { record in
+        defer { lease.end() }
+        try lease.change { item in
+            var record = try MigrationRecord(item.value, marker)
             record.done.formUnion(done)
-            record.runner = nil
-        }
-    }
-
-    private func change(_ body: (inout MigrationRecord) -> Void) throws {
-        try backend.update(marker, now: now) { old in
-            var record = try MigrationRecord(old?.value, marker)
-            guard record.runner == runner else {
-                throw LockboxError.conflict(record: MigrationRecord.name(marker))
-            }
-            body(&record)
             return try record.item(marker, now: now)
         }
     }
@@ -91,14 +66,6 @@ package struct MigrationRecord: ReservedRecord {
     package var version = 1
     /// The old keys of the items that are done. The source may have one of them again.
     package var done: Set<String> = []
-    /// The process that runs the migration, if any.
-    var runner: Runner?
-
-    struct Runner: Codable, Hashable {
-        let id: UInt64
-        /// Incremented while the process is working.
-        var heartbeat: UInt64
-    }
 
     package init() {}
 
@@ -116,9 +83,9 @@ package struct MigrationRecord: ReservedRecord {
     }
 
     /// Always readable, and left out of backups, because another machine has its own old items.
-    func item(_ key: ItemKey, now: Date) throws -> StoredItem {
-        try item(key, .alwaysThisDeviceOnly, now: now)
-    }
+    static let accessibility = Accessibility.alwaysThisDeviceOnly
+
+    func item(_ key: ItemKey, now: Date) throws -> StoredItem { try item(key, Self.accessibility, now: now) }
 }
 
 /// This machine, among those that share a storage.

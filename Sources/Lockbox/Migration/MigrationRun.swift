@@ -32,7 +32,7 @@ struct MigrationRun {
         guard preview.contains(where: \.step.isToBeRecorded) else { return report(outcomes(preview)) }
         let claim = try MigrationClaim(marker, lockbox.backend, now: now)
         let result: Result
-        do { result = try migrate(except: claim.record.done, claim, progress) } catch {
+        do { result = try migrate(except: claim.done, claim, progress) } catch {
             // Releases the claim, so that the next run need not wait.
             try? claim.release()
             throw error

@@ -135,15 +135,15 @@ public struct ItemAttributes: Sendable, Hashable {
     }
 }
 
-/// The claim of a refresh, an attribute of the item: it has the item's class, goes where the item goes, and ends with its value.
+/// The claim of a lease, an attribute of the item: it has the item's class, goes where the item goes, and ends with its value.
 extension ItemAttributes {
-    package static let refreshClaimName = "lockbox.refresh"
+    package static let claimName = "lockbox.claim"
 
-    package var refreshClaim: String? { searchable[Self.refreshClaimName] }
+    package var claim: String? { searchable[Self.claimName] }
 
     package func claimed(_ claim: String?) throws(LockboxError) -> ItemAttributes {
         var attributes = self
-        attributes.searchable[Self.refreshClaimName] = claim
+        attributes.searchable[Self.claimName] = claim
         try Self.check(attributes.searchable)
         return attributes
     }

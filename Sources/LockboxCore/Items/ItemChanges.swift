@@ -146,7 +146,7 @@ public struct ItemChanges: Sendable, Hashable {
         try options.policy.check(key: key.key, exists: old != nil)
         guard let value = value ?? old?.value else { throw LockboxError.itemNotFound(key: key.key) }
         var attributes = try attributes(after: old?.attributes, value: value)
-        if let old, old.value == value { attributes = try attributes.claimed(old.attributes.refreshClaim) }
+        if let old, old.value == value { attributes = try attributes.claimed(old.attributes.claim) }
         return StoredItem(key: key, value: value, checked: attributes)
     }
 
@@ -183,9 +183,9 @@ public struct ItemChanges: Sendable, Hashable {
         return attributes
     }
 
-    /// The claim of a refresh stays with the old value, and goes with it.
+    /// A claim stays with the old value, and goes with it.
     private func searchable(after old: [String: String]) -> [String: String] {
-        let (name, claim) = (ItemAttributes.refreshClaimName, old[ItemAttributes.refreshClaimName])
+        let (name, claim) = (ItemAttributes.claimName, old[ItemAttributes.claimName])
         var searchable = options.attributes.applied(to: old) ?? [:]
         searchable[name] = value == nil ? claim : nil
         return searchable

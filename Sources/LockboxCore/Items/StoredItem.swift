@@ -61,7 +61,7 @@ public struct StoredItem: Sendable, Hashable {
         return StoredItem(key: key, value: value, checked: attributes)
     }
 
-    /// Returns the item with another claim of a refresh, or with none.
+    /// Returns the item with another claim of a lease, or with none.
     package func claimed(_ claim: String?) throws(LockboxError) -> StoredItem {
         StoredItem(key: key, value: value, checked: try attributes.claimed(claim))
     }

@@ -219,7 +219,7 @@ struct ItemWriter: Sendable {
         if let damage = old.content.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old.content, keyring)
         // An equal value keeps it. A damaged one is replaced.
-        if old.content.attributes?.refreshClaim != nil,
+        if old.content.attributes?.claim != nil,
             let whole = try? reader.openItem(record, keyring, at: changes.modified)
         {
             return Decision(storing: try changes.item(after: whole.content, for: key), inPlaceOf: whole)

@@ -191,6 +191,11 @@ public final class SealedBackend: LockboxBackend {
 
 extension SealedBackend: Undescribed {}
 
+extension LockboxBackend {
+    /// The storage of the store if it is in files.
+    package var asFiles: (any FilingStorage)? { (self as? SealedBackend)?.storage.asFiles }
+}
+
 /// The default backend: stores each item in a file of its own, encrypted with libsodium.
 ///
 /// ```swift

@@ -107,7 +107,7 @@ import Testing
                 try $0.setAttributes(WriteOptions(attributes: ["a": "b"]), forKey: "session")
             }
             let attributes = try await lockbox.async { try $0.attributes(forKey: "session") }
-            #expect(attributes?.searchable.keys.sorted() == ["a", "lockbox.refresh"])
+            #expect(attributes?.searchable.keys.sorted() == ["a", "lockbox.claim"])
             try await lockbox.update("session", as: Session.self) { _ in }
             #expect(try await lockbox.async { try $0.attributes(forKey: "session") }?.searchable.count == 2)
             try await lockbox.archiveObject(

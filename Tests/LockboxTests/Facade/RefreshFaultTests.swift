@@ -14,7 +14,7 @@ import Testing
     var asked: Protected<[String]> { refreshing.asked }
     let key: ItemKey
     let memory = InMemoryBackend()
-    var claim: String? { memory.item(for: key, now: nil)?.attributes.refreshClaim }
+    var claim: String? { memory.item(for: key, now: nil)?.attributes.claim }
 
     init() throws { key = try ItemKey(prefix: "com.example.app", key: "session") }
 
@@ -190,7 +190,7 @@ import Testing
             }
         }
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try await backend.async { try $0.item(for: key, now: nil) }?.attributes.refreshClaim == nil)
+        #expect(try await backend.async { try $0.item(for: key, now: nil) }?.attributes.claim == nil)
         _ = try await refresh(backend)
         #expect(asked.withLock { $0 } == ["a", "a"])
     }
@@ -234,10 +234,10 @@ import Testing
 
     /// All processes of a container are stopped and go on together.
     @Test func aWaitThatWasStoppedItselfIsShort() {
-        var (watch, now) = (RefreshWatch(), Duration.zero)
+        var (watch, now) = (Silence(), Duration.zero)
         func silence(after time: Duration) -> Duration {
             now += time
-            return watch.silence(of: "1 1 8000", patience: .seconds(8), now: now)
+            return watch.lasts(with: "1 1 8000", patience: .seconds(8), now: now)
         }
         #expect(silence(after: .zero) == .zero)
         #expect(silence(after: .seconds(3600)) == .seconds(2))

@@ -70,7 +70,7 @@ struct Refreshing: Sendable {
     private var session: Session? { get throws { try lockbox.unarchiveObject(forKey: "session") } }
 
     private var claim: String? {
-        get throws { try lockbox.attributes(forKey: "session")?.searchable["lockbox.refresh"] }
+        get throws { try lockbox.attributes(forKey: "session")?.searchable["lockbox.claim"] }
     }
 
     @Test func aFreshValueIsOnlyRead() async throws {
