@@ -319,14 +319,6 @@ private struct Refresh: Sendable {
 
     // MARK: The new value
 
-    /// The end of an attempt to store it.
-    private enum Outcome {
-        case stored, removed
-        /// Another caller refreshes the old one.
-        case busy
-        case replaced(ArchivedValue)
-    }
-
     /// Returns nil, or the value that is there instead.
     func store(_ new: ArchivedValue, _ claim: Claim) throws -> ArchivedValue? {
         lease.giveRoom()
@@ -334,46 +326,36 @@ private struct Refresh: Sendable {
         let wait = LeaseWait()
         while true {
             let isOver = world.awakeTime >= end
-            switch Result(catching: { try commit(new, claim) }) {
-            case .success(.stored):
-                lease.end()
-                return nil
-            case .success(.replaced(let newer)):
+            do {
+                let newer = try commit(new, claim)
                 lease.end()
                 return newer
-            case .success(.removed): throw LockboxError.itemNotFound(key: key.key)
-            case .success(.busy) where isOver: throw LockboxError.conflict(record: key.location)
-            case .failure(let error) where isOver: throw error
-            case .success(.busy), .failure: world.sleep(wait.pause)
+            } catch {
+                if isOver || (error as? LockboxError)?.code == .itemNotFound { throw error }
+                world.sleep(wait.pause)
             }
         }
     }
 
-    private struct Obstacle: Error {}
-
-    private func commit(_ new: ArchivedValue, _ claim: Claim) throws -> Outcome {
+    /// Stores the new value in the place of the old one, unless another caller refreshes that. The new one may be there already, after
+    /// an attempt with an unknown outcome: written again, it is durable.
+    private func commit(_ new: ArchivedValue, _ claim: Claim) throws -> ArchivedValue? {
         let changes = ItemChanges(value: new, options: options, modified: lockbox.now())
-        var outcome = Outcome.stored
         do {
             try lockbox.backend.update(key, now: nil) { current in
-                outcome = try obstacle(current, to: new, claim) ?? .stored
-                guard case .stored = outcome, let current else { throw Obstacle() }
+                guard let current else { throw LockboxError.itemNotFound(key: key.key) }
+                guard [claim.value, new].contains(current.value) else { throw Replaced(by: current.value) }
+                if let other = current.attributes.claim, !lease.isHeld(in: current), try lease.isAlive(other)
+                {
+                    throw LockboxError.conflict(record: key.location)
+                }
                 return try changes.item(after: current, for: key).claimed(nil)
             }
-        } catch is Obstacle {}
-        return outcome
+            return nil
+        } catch let found as Replaced { return found.by }
     }
 
-    /// Returns nil if the new value may be stored: the item has the old one, and no other caller refreshes it. Or it has the new one already,
-    /// after an attempt with an unknown outcome: written again, it is durable.
-    private func obstacle(_ item: StoredItem?, to new: ArchivedValue, _ claim: Claim) throws -> Outcome? {
-        guard let item else { return .removed }
-        guard item.value == claim.value || item.value == new else { return .replaced(item.value) }
-        if let other = item.attributes.claim, !lease.isHeld(in: item), try lease.isAlive(other) {
-            return .busy
-        }
-        return nil
-    }
+    private struct Replaced: Error { let by: ArchivedValue }
 }
 
 /// The refreshes of this process that use a token.

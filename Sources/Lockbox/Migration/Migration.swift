@@ -34,7 +34,7 @@ extension Lockbox {
         dryRun: Bool = false,
         progress: (StoreProgress) -> Void = { _ in }
     ) throws -> MigrationReport {
-        let run = try MigrationRun(migration, self)
+        let run = try MigrationRun(migration, self, isDryRun: dryRun)
         return try dryRun ? run.dryRun() : run.perform(progress)
     }
 }

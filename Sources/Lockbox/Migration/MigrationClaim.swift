@@ -119,7 +119,7 @@ enum Machine {
 /// Finds out whether a source of a migration is in the same store as the new items. Two backends may be the same
 /// store, opened separately: removing an old item from one would then remove the new one from the other.
 ///
-/// Looks for a probe in the source. Asks only once.
+/// Asks only once.
 final class StoreIdentity {
     private let backend: any LockboxBackend
     private let now: Date
@@ -130,7 +130,7 @@ final class StoreIdentity {
     func isStore(of source: any SourceItems) throws -> Bool {
         if let answer { return answer }
         guard let source = source as? BackendItems else { return false }
-        let isSame = try backend.withProbe(.alwaysThisDeviceOnly, now: now) { try source.contains($0) }
+        let isSame = try backend.isSameStore(as: source.backend, now: now)
         answer = isSame
         return isSame
     }

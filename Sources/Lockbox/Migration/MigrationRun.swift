@@ -9,8 +9,10 @@ struct MigrationRun {
     /// The key of the migration's record, or nil if nothing is remembered.
     private let marker: ItemKey?
     let now: Date
+    /// Nil in a dry run, which takes an equal item under the same key for the same item.
+    private let identity: StoreIdentity?
 
-    init(_ migration: Migration, _ lockbox: Lockbox) throws {
+    init(_ migration: Migration, _ lockbox: Lockbox, isDryRun: Bool) throws {
         self.migration = migration
         self.lockbox = lockbox
         let isOfThisMachine = !lockbox.backend.isOnThisDevice && !migration.source.isShared
@@ -22,13 +24,14 @@ struct MigrationRun {
             )
         }
         now = lockbox.now()
+        identity = isDryRun ? nil : StoreIdentity(lockbox.backend, now)
         try check()
     }
 
     func perform(_ progress: (StoreProgress) -> Void) throws -> MigrationReport {
         guard let marker else { return report(try migrate(except: [], nil, progress).outcomes) }
         let done = try record(marker).done
-        let preview = try preview(except: done, StoreIdentity(lockbox.backend, now))
+        let preview = try preview(except: done)
         guard preview.contains(where: \.step.isToBeRecorded) else { return report(outcomes(preview)) }
         let claim = try MigrationClaim(marker, lockbox.backend, now: now)
         let result: Result
@@ -43,7 +46,7 @@ struct MigrationRun {
 
     func dryRun() throws -> MigrationReport {
         let done = try marker.map(record)?.done ?? []
-        return report(try outcomes(preview(except: done, nil)))
+        return report(try outcomes(preview(except: done)))
     }
 
     private func record(_ marker: ItemKey) throws -> MigrationRecord {
@@ -56,8 +59,7 @@ struct MigrationRun {
     }
 
     private func outcome(of step: MigrationStep) -> MigrationReport.Outcome {
-        if case .move(_, _, isWritten: true) = step, migration.keepsOldItems { return .alreadyMigrated }
-        return step.outcome
+        step.isWritten && migration.keepsOldItems ? .alreadyMigrated : step.outcome
     }
 
     /// - Parameter outcomes: Those of the items with which there was something to do.
@@ -80,16 +82,15 @@ struct MigrationRun {
         _ progress: (StoreProgress) -> Void
     ) throws -> Result {
         let source = try open(except: done)
-        let identity = StoreIdentity(lockbox.backend, now)
-        let steps = try steps(except: done, source, identity, claim).sorted { $0.step.rank < $1.step.rank }
+        let steps = try steps(except: done, source, claim).sorted { $0.step.rank < $1.step.rank }
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
         var next = 0
-        var isDurable: Set<ItemKey> = []
+        var mover = Mover(to: lockbox.backend, now: now)
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
-            if index == next { next += writeTogether(steps[index...].lazy.map(\.step), &isDurable) }
-            outcomes[key] = try write(step, isDurable)
+            if index == next { next += add(steps[index...].lazy.map(\.step), with: &mover) }
+            outcomes[key] = try write(step, with: mover)
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
@@ -103,51 +104,28 @@ struct MigrationRun {
         return (outcomes, Set(finished.map(\.key)))
     }
 
-    /// Writes the next new items in one batch, which is faster than one by one. If it is refused, they are written one
-    /// by one. Returns how many steps it has looked at.
-    ///
-    /// - Parameter isDurable: Receives the keys of the items, unless there was an error.
-    private func writeTogether(_ steps: some Collection<MigrationStep>, _ isDurable: inout Set<ItemKey>)
-        -> Int
-    {
+    /// Writes the next new items in one batch. Returns how many steps it has looked at.
+    private func add(_ steps: some Collection<MigrationStep>, with mover: inout Mover) -> Int {
         var items: [StoredItem] = []
         var (count, size) = (0, 0)
         for step in steps.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
             count += 1
-            guard case .move(let old, let new, false) = step, old.new == nil else { continue }
+            guard case .store(let new, nil, _) = step else { continue }
             size += new.attributes.size
             items.append(new)
         }
-        if items.count > 1, (try? lockbox.backend.apply(items.map(ItemOperation.add))) != nil {
-            isDurable.formUnion(items.map(\.key))
-        }
+        mover.add(items)
         return count
     }
 
-    private func write(_ step: MigrationStep, _ isDurable: Set<ItemKey>) throws -> MigrationReport.Outcome {
+    private func write(_ step: MigrationStep, with mover: Mover) throws -> MigrationReport.Outcome {
+        guard case .store(let new, let old, _) = step, outcome(of: step) == .migrated else {
+            return outcome(of: step)
+        }
         do {
-            switch step {
-            case .none(let outcome): return outcome
-            case .inPlace: return step.outcome
-            case .move(_, _, true) where migration.keepsOldItems: return outcome(of: step)
-            case .move(let old, let new, _):
-                if isDurable.contains(new.key) {
-                    // Another program may have replaced it since the batch.
-                    let current = try lockbox.backend.item(for: new.key, now: nil)?.value
-                    return current == new.value ? .migrated : .refused(.destinationExists)
-                }
-                try write(new, isMoved: old.new != nil)
-                try verify(new, isMoved: old.new != nil)
-            case .replace(let old, let new, _):
-                var isChanged = false
-                try lockbox.backend.update(new.key, now: now) { current in
-                    isChanged = current != old
-                    return isChanged ? current : new
-                }
-                if isChanged { return .refused(.changed) }
-                try verify(new)
-            }
-            return .migrated
+            // An equal item is written again: its writer may have been killed before it was durable.
+            if try mover.put(new, where: { $0 == old || $0 == new }) { return .migrated }
+            return .refused(old == nil ? .destinationExists : .changed)
         } catch LockboxError.duplicateItem {
             return .refused(.destinationExists)
         } catch LockboxError.conflict {
@@ -158,27 +136,6 @@ struct MigrationRun {
         {
             // The store refuses the new item's class, or another program has an item in its place.
             return .refused(.notStorable(reason: error.description))
-        }
-    }
-
-    /// An equal item is written again: its writer may have been killed before it was durable.
-    private func write(_ new: StoredItem, isMoved: Bool) throws {
-        // By a moved item's own date, an expired one in its place may not be expired.
-        if try isMoved || lockbox.backend.item(for: new.key, now: now) == new {
-            return try lockbox.backend.update(new.key, now: now) { current in
-                try WritePolicy.addOnly.check(key: new.key.key, exists: current != nil && current != new)
-                return new
-            }
-        }
-        try lockbox.backend.write(new, policy: .addOnly)
-    }
-
-    /// An old item is removed only after the new one has been read back.
-    private func verify(_ new: StoredItem, isMoved: Bool = false) throws {
-        let item = try lockbox.backend.item(for: new.key, now: nil)
-        let stored = item?.value
-        guard stored == new.value, !isMoved || item == new else {
-            throw lockbox.backend.errorOfReadingBack(new, now: now)
         }
     }
 
@@ -222,11 +179,9 @@ extension MigrationRun {
     }
 
     /// Returns what a run would do.
-    func preview(except done: Set<String>, _ identity: StoreIdentity?) throws -> [(
-        key: String, step: MigrationStep
-    )] {
+    func preview(except done: Set<String>) throws -> [(key: String, step: MigrationStep)] {
         if isFinished(done), !looksAgain { return [] }
-        return try steps(except: done, open(except: done), identity)
+        return try steps(except: done, open(except: done))
     }
 
     private func isFinished(_ done: Set<String>) -> Bool {
@@ -240,7 +195,6 @@ extension MigrationRun {
     func steps(
         except done: Set<String>,
         _ source: any SourceItems,
-        _ identity: StoreIdentity?,
         _ claim: MigrationClaim? = nil
     ) throws -> [(key: String, step: MigrationStep)] {
         var remaining: [(item: Migration.Item, known: Known)] = []
@@ -252,7 +206,7 @@ extension MigrationRun {
         let state = try LockboxError.ifSupported { try lockbox.backend.lockState }
         let steps = try remaining.compactMap { item, known in
             try claim?.renew()
-            return try step(item, known, source, identity, state).map { (key: item.key, step: $0) }
+            return try step(item, known, source, state).map { (key: item.key, step: $0) }
         }
         let removes = !migration.keepsOldItems && steps.contains { $0.step.removal != nil }
         if removes { try source.checkRemoval() }
@@ -279,26 +233,22 @@ extension MigrationRun {
         _ item: Migration.Item,
         _ known: Known,
         _ source: any SourceItems,
-        _ identity: StoreIdentity?,
         _ state: LockState?
     ) throws -> MigrationStep? {
         if case .unknown(let error) = known {
             let reason = (error as? LockboxError)?.description ?? (error as? MigrationRefusal)?.description
             return .none(.refused(.malformed(reason: reason ?? "its source cannot be read")))
         }
-        let step = try step(item, source, identity, state)
+        let step = try step(item, source, state)
         switch (known, step) {
         case (.back, .inPlace), (.back, .none(.alreadyMigrated)), (.back, .none(.absent)): return nil
         default: return step
         }
     }
 
-    /// - Parameter identity: The store's identity, or nil in a dry run, which takes an equal item under the same key for the
-    ///   same item.
     private func step(
         _ item: Migration.Item,
         _ source: any SourceItems,
-        _ identity: StoreIdentity?,
         _ state: LockState?
     ) throws -> MigrationStep {
         let key = try lockbox.itemKey(item.newKey)
@@ -325,7 +275,7 @@ extension MigrationRun {
         do {
             if let stored = old.new {
                 let isInPlace =
-                    try existing?.key == stored.key && isSameStore(source, identity, existing == stored)
+                    try existing?.key == stored.key && isSameStore(source, orElse: existing == stored)
                 return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
             }
             guard let value = try item.decode(old.value) else { return isNew ? .inPlace : .none(.absent) }
@@ -333,14 +283,14 @@ extension MigrationRun {
                 guard value.equals(existing.value, of: lockbox) else {
                     return .none(.refused(.destinationExists))
                 }
-                return .move(old: old, new: existing, isWritten: true)
+                return .store(existing, over: existing, removing: old)
             }
             let new = try newItem(item, key, value, old.attributes)
             try state?.check(new.attributes.accessibility)
             if let stored = old.stored, existing != nil {
-                let isInPlace = try isSameStore(source, identity, true)
+                let isInPlace = try isSameStore(source, orElse: true)
                 if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationExists)) }
-                return .replace(old: stored, new: new, source: isInPlace ? nil : old)
+                return .store(new, over: stored, removing: isInPlace ? nil : old)
             }
             return try create(new, from: old)
         } catch let refusal as MigrationRefusal {
@@ -355,9 +305,7 @@ extension MigrationRun {
     }
 
     /// Whether the source is this same store. It may have been opened separately, so that only a test can tell.
-    private func isSameStore(_ source: any SourceItems, _ identity: StoreIdentity?, _ guess: Bool) throws
-        -> Bool
-    {
+    private func isSameStore(_ source: any SourceItems, orElse guess: Bool) throws -> Bool {
         try migration.source.isStore || identity?.isStore(of: source) ?? guess
     }
 
@@ -376,7 +324,7 @@ extension MigrationRun {
         guard existing == nil || existing == new else { return .none(.refused(.destinationExists)) }
         // An earlier run has written it. A dry run, which cannot tell whether it is the old item itself, says the same.
         if existing != nil {
-            return migration.keepsOldItems ? .inPlace : .move(old: old, new: new, isWritten: true)
+            return migration.keepsOldItems ? .inPlace : .store(new, over: new, removing: old)
         }
         try state?.check(new.attributes.accessibility)
         return try create(new, from: old)
@@ -384,7 +332,7 @@ extension MigrationRun {
 
     private func create(_ new: StoredItem, from old: SourceItem) throws -> MigrationStep {
         try lockbox.backend.checkForForeignItem(new.key)
-        return .move(old: old, new: new, isWritten: false)
+        return .store(new, over: nil, removing: old)
     }
 
     private func newItem(
@@ -420,17 +368,15 @@ enum MigrationStep {
     case none(MigrationReport.Outcome)
     /// Nothing: the source has been looked at, and the item is where it belongs.
     case inPlace
-    /// Replaces the old item with the new one, under the same key. If the source is another store with the
-    /// same item, removes it there.
-    case replace(old: StoredItem, new: StoredItem, source: SourceItem?)
-    /// Writes the new item, unless an earlier run has, and removes the old one.
-    case move(old: SourceItem, new: StoredItem, isWritten: Bool)
+    /// Stores the new item in the place of one that is there, which may be the new item itself, from an earlier run. Then removes an
+    /// item of the source, unless the one replaced was that.
+    case store(StoredItem, over: StoredItem?, removing: SourceItem?)
 
     var outcome: MigrationReport.Outcome {
         switch self {
         case .none(let outcome): outcome
         case .inPlace: .alreadyMigrated
-        case .replace, .move: .migrated
+        case .store: .migrated
         }
     }
 
@@ -440,20 +386,18 @@ enum MigrationStep {
         if case .none = self { false } else { true }
     }
 
+    /// Whether an earlier run has stored the new item.
+    var isWritten: Bool {
+        if case .store(let new, let old, _) = self { new == old } else { false }
+    }
+
     /// The item to remove from the source in the end.
     var removal: SourceItem? {
-        switch self {
-        case .none, .inPlace: nil
-        case .replace(_, _, let source): source
-        case .move(let old, _, _): old
-        }
+        if case .store(_, _, let removal) = self { removal } else { nil }
     }
 
     /// Items whose class is locked first are written first: if they can be written, so can the others.
     var rank: Int {
-        switch self {
-        case .replace(_, let new, _), .move(_, let new, false): new.attributes.accessibility.rank
-        case .none, .inPlace, .move(_, _, true): 0
-        }
+        if case .store(let new, _, _) = self, !isWritten { new.attributes.accessibility.rank } else { 0 }
     }
 }

@@ -267,21 +267,9 @@ struct BackendItems: SourceItems {
         try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map(SourceItem.init(stored:))
     }
 
-    func contains(_ record: StoredItem) throws -> Bool {
-        try backend.item(for: record.key, now: nil) == record
-    }
-
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
-        var changed: Set<String> = []
-        for (key, item) in items.sorted(by: { $0.key < $1.key }) {
-            var isChanged = false
-            try backend.update(ItemKey(prefix: keyPrefix, key: key), now: now) { current in
-                isChanged = current != nil && current != item.stored
-                return isChanged ? current : nil
-            }
-            if isChanged { changed.insert(key) }
-        }
-        return changed
+        let stored = items.sorted { $0.key < $1.key }.compactMap(\.value.stored)
+        return try Set(stored.filter { try !backend.replace($0, with: nil, mayBeGone: true) }.map(\.key.key))
     }
 }
 

@@ -265,21 +265,7 @@ extension LockboxBackend {
         guard let item = try item(for: key, now: now) else { throw LockboxError.itemNotFound(key: key.key) }
         return item
     }
-
-    /// Replaces an item, or returns false if it is another by now.
-    private func replace(_ item: StoredItem, with new: StoredItem?) throws -> Bool {
-        do {
-            try update(item.key, now: nil) { current in
-                guard current == item else { throw OtherItem() }
-                return new
-            }
-            return true
-        } catch is OtherItem { return false }
-    }
 }
-
-/// Ends an update that would change another item.
-private struct OtherItem: Error {}
 
 extension StoredItem {
     /// Returns the same item under another key.
@@ -331,35 +317,11 @@ extension LockboxBackend {
         return try result.get()
     }
 
-    /// The error for an item that was written and reads back as another, or as absent.
-    ///
-    /// Another writer may have changed it since, or the backend may not keep what it is given. No other writer knows the
-    /// key of a probe, so a probe tells which.
-    package func errorOfReadingBack(_ item: StoredItem, now: Date) -> LockboxError {
-        let record = item.key.location
-        let keeps = try? withProbe(item.attributes.accessibility, now: now) { try keepsWritesAndUpdates($0) }
-        if keeps == true { return .conflict(record: record) }
-        return .corrupt(record: .record(record), reason: "reading it back returned another item")
-    }
-
     /// Whether both give access to the same items. Looks for a probe, as a store can have two paths.
     package func isSameStore(as other: any LockboxBackend, now: Date) throws -> Bool {
         try withProbe(.alwaysThisDeviceOnly, now: now) { probe in
             try other.value(for: probe.key, now: now) == probe.value
         }
-    }
-
-    private func keepsWritesAndUpdates(_ probe: StoredItem) throws -> Bool {
-        guard try item(for: probe.key, now: nil) == probe else { return false }
-        let next = try StoredItem(
-            key: probe.key,
-            value: ArchivedValue(data: Data(probe.value.data.reversed()), format: .data),
-            accessibility: probe.attributes.accessibility,
-            modified: probe.attributes.modified,
-            expires: probe.attributes.expires
-        )
-        try update(probe.key, now: nil) { _ in next }
-        return try item(for: probe.key, now: nil) == next
     }
 }
 

@@ -348,7 +348,7 @@ import Testing
     @Test func whatDoesNotReadBackIsNotRemoved() throws {
         try source.write(item("k"), policy: .replace)
         let report = try source.moveItems(to: HookedBackend(forgetsUpdates: true))
-        #expect((report.failures[try item("k").key] as? LockboxError)?.code == .corrupt)
+        #expect((report.failures[try item("k").key] as? LockboxError)?.code == .conflict)
         #expect(try source.allItems() == [item("k")])
     }
 

@@ -117,7 +117,7 @@ import Testing
                 #expect(throws: Never.self) { try lockbox.archiveObject("came", forKey: "new b") }
             }
         }
-        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.destinationExists)])
+        #expect(taken.outcomes.map(\.outcome) == [.migrated, .refused(.changed)])
         #expect(try lockbox.unarchiveObject(forKey: "new b") == "came")
     }
 
@@ -141,8 +141,8 @@ import Testing
         let isRemoved = Protected(false)
         let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
         let lockbox = try DefectiveBackend(.changesValue).lockbox()
-        let error = lockboxError { try lockbox.migrate(Migration(nil, from: source, .string("a"))) }
-        #expect(error?.code == .corrupt)
+        let report = try lockbox.migrate(Migration(nil, from: source, .string("a")))
+        #expect(report.outcomes.map(\.outcome) == [.refused(.changed)])
         #expect(!isRemoved.withLock { $0 })
     }
 
