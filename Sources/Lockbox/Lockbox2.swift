@@ -261,7 +261,7 @@ extension Lockbox {
 ///
 /// Such a nil may be archived later, on another thread, or when the store is unlocked again. So it is never forgotten.
 package enum UnknownAnswers {
-    private static let places = Protected<[ItemKey: [Place]]>([:])
+    private static let places = ProcessWide { Protected<[ItemKey: [Place]]>([:]) }
 
     /// Where an item is.
     private struct Place: @unchecked Sendable {
@@ -286,14 +286,14 @@ package enum UnknownAnswers {
 
     package static func add(_ key: ItemKey, of lockbox: Lockbox) {
         let place = Place(key, lockbox)
-        places.withLock { places in
+        places.value.withLock { places in
             if places[key]?.contains(where: place.mayBe) != true { places[key, default: []].append(place) }
         }
     }
 
     /// - Throws: ``LockboxError/invalidKey(reason:)`` if nil may be the answer of such a getter.
     static func check(_ key: ItemKey, of lockbox: Lockbox) throws(LockboxError) {
-        let known = places.withLock { $0[key] ?? [] }
+        let known = places.value.withLock { $0[key] ?? [] }
         if known.isEmpty { return }
         let place = Place(key, lockbox)
         guard known.contains(where: place.mayBe) else { return }

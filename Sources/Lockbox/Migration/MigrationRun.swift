@@ -274,8 +274,8 @@ extension MigrationRun {
         guard let old = found else { return absent }
         do {
             if let stored = old.new {
-                let isInPlace =
-                    try existing?.key == stored.key && isSameStore(source, orElse: existing == stored)
+                // Also one that was written after the look at what exists: it is this one.
+                let isInPlace = try stored.key == key && isSameStore(source, orElse: existing == stored)
                 return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
             }
             guard let value = try item.decode(old.value) else { return isNew ? .inPlace : .none(.absent) }

@@ -98,6 +98,16 @@ package final class Protected<Value: Sendable>: @unchecked Sendable {
     }
 }
 
+/// A static value, of which each process of a simulation has one of its own.
+package final class ProcessWide<Value: AnyObject & Sendable>: Sendable {
+    private let make: @Sendable () -> Value
+    private let real: Value
+
+    package init(_ make: @escaping @Sendable () -> Value) { (self.make, real) = (make, make()) }
+
+    package var value: Value { world.own(ObjectIdentifier(self), make) as? Value ?? real }
+}
+
 /// A value that one thread sets, and another one waits for.
 ///
 /// Not a `DispatchSemaphore`: on Linux, setting the system's time moves the end of its waits.

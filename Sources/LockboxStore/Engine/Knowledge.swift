@@ -148,6 +148,8 @@ struct Knowledge: Sendable {
     /// Learns what this process has written. Another one may have replaced it before it is read again.
     mutating func learn(writing written: KeybagContents, isOwn: Bool) {
         learn(written.numbers)
+        // It is not taken for a forgery, also if the kernel's keys have opened the one before.
+        if written.slots.isEmpty { unlocked = nil }
         guard !written.slots.isEmpty, let key = written.unlockKeys[.afterFirstUnlock] else { return }
         unlocked = Unlocked(
             owner: written.owner.key,

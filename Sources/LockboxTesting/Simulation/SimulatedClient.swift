@@ -20,13 +20,10 @@ struct SimulatedClient: Sendable {
         }
     }
 
-    struct Unexpected: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private let knowledge: SimulatedKnowledge
     private let backend: SealedBackend
     private let boxes: [Lockbox]
+    private var keys: SimulatedKeys { SimulatedKeys(knowledge: knowledge, backend: backend) }
 
     init(_ knowledge: SimulatedKnowledge) {
         self.knowledge = knowledge
@@ -48,19 +45,28 @@ struct SimulatedClient: Sendable {
 
     // MARK: Calls
 
-    func perform(_ operation: SimulatedHistory.Operation) throws -> SimulatedHistory.Answer {
-        do { return try unlocking { try performed(operation) } } catch let error as LockboxError {
+    /// - Parameter note: Called with what the call has read before it changes anything.
+    func perform(_ operation: SimulatedHistory.Operation, note: (String?) -> Void) throws
+        -> SimulatedHistory.Answer
+    {
+        do { return try keys.unlocking { try performed(operation, note) } } catch let error as LockboxError {
             switch error.code {
             case .itemNotFound: return .absent
             case .duplicateItem: return .duplicate
             // Imported items, and those from before the first passcode, need a class that is named.
             case .classNotProven, .invalidAttribute: return .refused
+            // An item of Lockbox 2.
+            case .typeMismatch: return .refused
+            // There is no recovery code, or no other one, or there are too many.
+            case .slotRefused: return .refused
             default: throw error
             }
         }
     }
 
-    private func performed(_ operation: SimulatedHistory.Operation) throws -> SimulatedHistory.Answer {
+    private func performed(_ operation: SimulatedHistory.Operation, _ note: (String?) -> Void) throws
+        -> SimulatedHistory.Answer
+    {
         switch operation {
         case .read(let key): return .value(try read(key, in: boxes))
         case .write(let key, let value, let `class`): try write(key, value, `class`)
@@ -92,8 +98,26 @@ struct SimulatedClient: Sendable {
         case .removeAll(let prefix): try boxes[prefix].removeAllObjects()
         case .verify: _ = try backend.verify()
         case .removeExpired(let prefix): _ = try boxes[prefix].removeExpired()
+        case .writeOld(let key, let value, let `class`):
+            return try writeOld(key, value, Accessibility(rawValue: `class`)) ? .done : .none
+        case .readOld(let key): return .value(old(key).read())
+        case .rewriteOld(let key):
+            let value = old(key).read()
+            note(value)
+            return try writeOld(key, value, nil) ? .value(value) : .none
+        case .convert(let key, let isNamed): return try convert(key, isNamed)
+        case .reclass(let key, let `class`):
+            try box(key).setAttributes(
+                WriteOptions(accessibility: Accessibility(rawValue: `class`)),
+                forKey: name(key)
+            )
         case .passcode(let new, let isFirstAllowed):
-            return try setPasscode(new, isFirstAllowed: isFirstAllowed)
+            return try keys.setPasscode(new, isFirstAllowed: isFirstAllowed)
+        case .addSlot(let slot, let isFirstAllowed):
+            return try keys.addSlot(slot, isFirstAllowed: isFirstAllowed)
+        case .removeSlot(let slot, let isLastAllowed):
+            return try keys.removeSlot(slot, isLastAllowed: isLastAllowed)
+        case .unlock(let slot): return try keys.unlock(withSlot: slot)
         case .export(let number): return try export(number)
         case .load(let number): return try load(number)
         case .lock: try backend.lock()
@@ -107,11 +131,33 @@ struct SimulatedClient: Sendable {
         try box(key).archiveObject(value, forKey: name(key), options: options)
     }
 
-    /// Returns `value@class`.
+    /// Returns `value@class`, or `value/2@class`.
     private func read(_ key: Int, in boxes: [Lockbox]) throws -> String? {
-        try boxes[Simulation.keys[key].0].unarchiveItem(String.self, forKey: name(key)).map {
-            "\($0.value)@\($0.attributes.accessibility.rawValue)"
+        let box = boxes[Simulation.keys[key].0]
+        do {
+            return try box.unarchiveItem(String.self, forKey: name(key)).map {
+                "\($0.value)@\($0.attributes.accessibility.rawValue)"
+            }
+        } catch let error as LockboxError where error.code == .typeMismatch {
+            let found = try box.backend.item(
+                for: ItemKey(prefix: prefix(key), key: name(key)),
+                now: world.date
+            )
+            guard let item = found else { return nil }
+            // It may have been converted in between.
+            guard item.value.format == .lockbox2 else { return try read(key, in: boxes) }
+            let value = String(decoding: item.value.data, as: UTF8.self).inFormOfLockbox2
+            return "\(value)@\(item.attributes.accessibility.rawValue)"
         }
+    }
+
+    private func old(_ key: Int) -> SimulatedLockbox2 { SimulatedLockbox2(box(key), name(key)) }
+
+    private func writeOld(_ key: Int, _ value: String?, _ class: Accessibility?) throws -> Bool {
+        if old(key).write(value, `class`) { return true }
+        // It may be locked. A nil that was read while it was must not be written then either.
+        try keys.unlock()
+        return old(key).write(value, `class`)
     }
 
     private func update(_ key: Int, _ value: String) throws -> String? {
@@ -127,7 +173,7 @@ struct SimulatedClient: Sendable {
         let migration = Migration(
             isNamed ? "from \(from)" : nil,
             from: .backend(backend, keyPrefix: prefix(from)),
-            .data(name(from), to: name(to))
+            .string(name(from), to: name(to))
         )
         switch try box(to).migrate(migration).outcomes[0].outcome {
         case .migrated: return .done
@@ -137,6 +183,17 @@ struct SimulatedClient: Sendable {
         case .refused(.destinationExists): return .duplicate
         // The item has changed after it was stored, or it could not be read.
         case .refused: return .none
+        }
+    }
+
+    private func convert(_ key: Int, _ isNamed: Bool) throws -> SimulatedHistory.Answer {
+        let migration = Migration(isNamed ? "convert \(key)" : nil, .string(name(key)))
+        switch try box(key).migrate(migration).outcomes[0].outcome {
+        case .migrated: return .done
+        case .absent: return .absent
+        // It has the new form.
+        case .alreadyMigrated: return .duplicate
+        case .migratedBefore, .refused: return .refused
         }
     }
 
@@ -191,75 +248,6 @@ struct SimulatedClient: Sendable {
         return report.isComplete ? .done : .none
     }
 
-    // MARK: The passcode
-
-    /// Runs `body`, and again after an unlock if the store is locked.
-    private func unlocking<Value>(_ body: () throws -> Value) throws -> Value {
-        for _ in 0..<3 {
-            do { return try body() } catch let error as LockboxError
-                where error.code == .interactionNotAllowed
-            {
-                try unlock()
-            }
-        }
-        return try body()
-    }
-
-    private func unlock() throws {
-        for passcode in knowledge.passcodes.reversed() {
-            do { return _ = try backend.unlock(.value(passcode)) } catch LockboxError.wrongPasscode {
-                continue
-            } catch LockboxError.passcodeNotSet {
-                return
-            }
-        }
-        // Another process may have changed it since the first of these was tried.
-    }
-
-    /// Returns the one before.
-    private func setPasscode(_ new: String?, isFirstAllowed: Bool) throws -> SimulatedHistory.Answer {
-        if let new { knowledge.passcodes.append(new) }
-        // Others may change it between two attempts.
-        for _ in 0..<8 {
-            do {
-                if try backend.status()?.slots.isEmpty ?? true {
-                    guard let new else { return .value(nil) }
-                    guard isFirstAllowed else { return .refused }
-                    try backend.setPasscode(.value(new), strength: .interactive)
-                    return .value(nil)
-                }
-                if let old = try changePasscode(to: new) { return .value(old) }
-            } catch LockboxError.passcodeAlreadySet {
-                continue
-            } catch LockboxError.passcodeNotSet {
-                continue
-            }
-        }
-        throw Unexpected(description: "no passcode opens the store")
-    }
-
-    private func changePasscode(to new: String?) throws -> String? {
-        for old in knowledge.passcodes.reversed() {
-            do {
-                try unlocking {
-                    if let new {
-                        _ = try backend.changePasscode(
-                            from: .value(old),
-                            to: .value(new),
-                            strength: .interactive
-                        )
-                    } else {
-                        _ = try backend.removePasscode(.value(old))
-                    }
-                }
-                return old
-            } catch LockboxError.wrongPasscode {
-                continue
-            }
-        }
-        return nil
-    }
-
     // MARK: A look at everything
 
     /// Reads everything, completes what was interrupted, and checks the store.
@@ -267,7 +255,7 @@ struct SimulatedClient: Sendable {
     /// - Parameter isDamaged: Whether reads have failed. What a rotation could not read then must be accepted by name, or removed if it
     ///   is one of Lockbox's own records.
     func look(isDamaged: Bool) throws -> SimulatedHistory.State {
-        let passcode = try findPasscode()
+        let unlocking = try keys.found()
         if isDamaged {
             for item in try boxes.flatMap({ try $0.list().unreadable }) {
                 try backend.acceptItem(record: item.record)
@@ -277,7 +265,7 @@ struct SimulatedClient: Sendable {
         if findings.contains(where: { $0.kind == .interrupted }) {
             let report = try backend.rotateKeys()
             if !report.findings.isEmpty {
-                throw Unexpected(description: "the rotation finds \(report.findings)")
+                throw SimulatedKeys.Unexpected(description: "the rotation finds \(report.findings)")
             }
             findings = try backend.verify().findings
         }
@@ -286,24 +274,13 @@ struct SimulatedClient: Sendable {
             findings = try backend.verify().findings
         }
         let faults = findings.filter { $0.kind != .leftover }
-        if !faults.isEmpty { throw Unexpected(description: "verify finds \(faults)") }
-        return try Simulation.keys.indices.map { try read($0, in: boxes) } + [passcode]
+        if !faults.isEmpty { throw SimulatedKeys.Unexpected(description: "verify finds \(faults)") }
+        return try Simulation.keys.indices.map { try read($0, in: boxes) } + unlocking
     }
 
     private static func damagedRecord(_ finding: StoreFinding) -> String? {
         let items = "\(Simulation.directory)/items/"
         guard finding.kind == .damaged, finding.location.hasPrefix(items) else { return nil }
         return String(finding.location.dropFirst(items.count))
-    }
-
-    private func findPasscode() throws -> String? {
-        if try backend.status()?.slots.isEmpty ?? true { return nil }
-        for passcode in knowledge.passcodes {
-            do {
-                _ = try backend.unlock(.value(passcode))
-                return passcode
-            } catch LockboxError.wrongPasscode {}
-        }
-        throw Unexpected(description: "no passcode opens the store")
     }
 }

@@ -12,6 +12,8 @@ package final class SimulatedProcess: World, @unchecked Sendable {
     package let number: Int
     private let environment: [String: String]
     private var descriptors: [CInt: OpenFile] = [:]
+    /// In the place of static ones.
+    private var values: [ObjectIdentifier: AnyObject] = [:]
     package private(set) var isDead = false
     var stoppedUntil = Duration.zero
     /// The time that a dead process believes to have passed.
@@ -436,6 +438,13 @@ package final class SimulatedProcess: World, @unchecked Sendable {
     }
 
     // MARK: The process
+
+    package func own(_ key: ObjectIdentifier, _ make: () -> AnyObject) -> AnyObject? {
+        if let value = values[key] { return value }
+        let value = make()
+        values[key] = value
+        return value
+    }
 
     package var randomNumber: UInt64 { machine.random.next() }
 

@@ -199,9 +199,11 @@ private final class SimulatedDay: @unchecked Sendable {
             process.begin { [self] in
                 var numbers = numbers
                 while !process.isDead, let number = numbers.popFirst() {
-                    let operation = plan.operation(number, &machine.random)
-                    recorder.record("\(process.number).\(thread)", number, operation, process) {
-                        try client.get().perform(operation)
+                    // New secrets take from the machine's numbers.
+                    var random = SimulatedRandom(seed: machine.random.next())
+                    let operation = plan.operation(number, &random)
+                    recorder.record("\(process.number).\(thread)", number, operation, process) { note in
+                        try client.get().perform(operation, note: note)
                     }
                 }
                 if !numbers.isEmpty, machine.counts.cuts == cuts { beginProcess([numbers]) }
@@ -229,82 +231,6 @@ extension SimulatedRandom {
     }
 }
 
-/// What the processes of a day are about. Few keys and few kinds of calls make them meet.
-private struct SimulatedPlan: Sendable {
-    private enum Kind: CaseIterable {
-        case write, writeClass, add, remove, expire, update, move, copy, migrate, batch, read, readAll,
-            removeAll,
-            removeExpired
-        case export, load, lock, passcode, rotate, verify
-    }
-
-    private static let favorites: [[Kind]] = [
-        Kind.allCases, [.write, .writeClass, .add, .remove, .expire, .update, .removeExpired],
-        [.write, .remove, .move, .move, .copy, .migrate], [.write, .move, .removeAll, .batch, .readAll],
-        [.write, .move, .export, .load], [.write, .update, .move, .read, .rotate],
-        [.write, .lock, .read, .passcode, .rotate, .verify],
-    ]
-
-    private let knowledge: SimulatedKnowledge
-    private let keys: [Int]
-    /// The calls that most are.
-    private let favorites: [Kind]
-    /// Whether passcodes are removed that day, or set. Not both: the first passcode makes another owner of the store, which a process
-    /// that knew the one before refuses as long as it lives.
-    private let removesPasscodes: Bool
-    /// A call that may be made again, as programs do that were ended in its middle.
-    private let last = SimulatedBox<SimulatedHistory.Operation?>(nil)
-
-    init(_ knowledge: SimulatedKnowledge, _ random: inout SimulatedRandom) {
-        self.knowledge = knowledge
-        keys = Array(Simulation.keys.indices.shuffled(using: &random).prefix(1 + random.below(4)))
-        favorites = Self.favorites[random.below(Self.favorites.count)]
-        removesPasscodes = random.happens(50_000)
-    }
-
-    func operation(_ number: Int, _ random: inout SimulatedRandom) -> SimulatedHistory.Operation {
-        if let last = last.value, random.happens(20_000) { return last }
-        let kinds = random.happens(80_000) ? favorites : Kind.allCases
-        let operation = operation(kinds[random.below(kinds.count)], number, &random)
-        switch operation {
-        case .move, .copy, .migrate, .removeAll: last.value = operation
-        default: break
-        }
-        return operation
-    }
-
-    private func operation(_ kind: Kind, _ number: Int, _ random: inout SimulatedRandom)
-        -> SimulatedHistory.Operation
-    {
-        let (key, other) = (keys[random.below(keys.count)], keys[random.below(keys.count)])
-        let (value, replacing, prefix) = ("v\(number)", random.happens(50_000), Simulation.keys[key].0)
-        switch kind {
-        case .write: return .write(key, value, class: nil)
-        case .writeClass: return .write(key, value, class: ["ak", "ck", "dk"][random.below(3)])
-        case .add: return .add(key, value)
-        case .remove: return .remove(key)
-        case .expire: return .expire(key, value)
-        case .update: return .update(key, value)
-        case .move: return .move(key, other, replacing: replacing)
-        case .copy: return .copy(key, other, replacing: replacing)
-        case .migrate: return key == other ? .read(key) : .migrate(key, other, isNamed: replacing)
-        case .batch: return .batch(writing: key, value, removing: other)
-        case .read: return .read(key)
-        case .readAll: return .readAll(prefix: prefix)
-        case .removeAll: return .removeAll(prefix: prefix)
-        case .verify: return .verify
-        case .removeExpired: return .removeExpired(prefix: prefix)
-        case .export: return .export(number)
-        case .load: return knowledge.lastBackup.map { .load($0) } ?? .export(number)
-        case .lock: return .lock
-        case .passcode:
-            let isRemoval = removesPasscodes && random.happens(50_000)
-            return .passcode(isRemoval ? nil : "quick \(number)", isFirstAllowed: !removesPasscodes)
-        case .rotate: return .rotate
-        }
-    }
-}
-
 /// A value that the threads of a machine share.
 final class SimulatedBox<Value>: @unchecked Sendable {
     // Unchecked: one of them runs at a time.
@@ -318,74 +244,30 @@ final class SimulatedKnowledge: @unchecked Sendable {
     // Unchecked: one thread of a machine runs at a time.
     /// All that were ever asked for: one of them is the store's.
     var passcodes: [String] = []
+    /// All slots that were ever asked for, besides passcodes.
+    private(set) var slots: [Slot] = []
     let backupKey = BackupKey()
     /// Where the store is, if not in files.
     var database: InMemoryStorage?
+
+    /// What opens a slot. Its label is its number.
+    enum Slot {
+        case recoveryCode(RecoveryCode)
+        case key([UInt8], opensAllClasses: Bool)
+    }
+
+    /// Returns its number.
+    func addSlot(_ random: inout SimulatedRandom) -> Int {
+        if random.happens(50_000) {
+            slots.append(.recoveryCode(RecoveryCode()))
+        } else {
+            let key = (0..<32).map { _ in UInt8(random.below(256)) }
+            slots.append(.key(key, opensAllClasses: random.happens(50_000)))
+        }
+        return slots.count - 1
+    }
+
     /// The values in complete backups, by the numbers of the calls that made them.
     var backups: [Int: [Int: String]] = [:]
     var lastBackup: Int?
-}
-
-/// Notes the calls of a day and their answers.
-final class SimulatedRecorder: @unchecked Sendable {
-    // Unchecked: one thread of a machine runs at a time.
-    private(set) var history = SimulatedHistory()
-    /// An error that no call should meet.
-    private(set) var unexpected: String?
-    private let machine: SimulatedMachine
-    private let leftOut: Set<Int>
-    private var time = 0
-    private let knowledge: SimulatedKnowledge
-
-    init(_ machine: SimulatedMachine, _ knowledge: SimulatedKnowledge, leavingOut leftOut: Set<Int>) {
-        (self.machine, self.knowledge, self.leftOut) = (machine, knowledge, leftOut)
-    }
-
-    func record(
-        _ caller: String,
-        _ number: Int,
-        _ operation: SimulatedHistory.Operation,
-        _ process: SimulatedProcess,
-        _ body: () throws -> SimulatedHistory.Answer
-    ) {
-        if leftOut.contains(number) { return }
-        machine.noteOperation()
-        time += 1
-        let index = history.calls.count
-        var loaded: [Int: String] = [:]
-        if case .load(let backup) = operation { loaded = knowledge.backups[backup] ?? [:] }
-        history.calls.append(
-            .init(caller: caller, number: number, operation: operation, loaded: loaded, begin: time)
-        )
-        let failures = machine.counts.failures
-        do {
-            let answer = try body()
-            if process.isDead { return }
-            time += 1
-            (history.calls[index].end, history.calls[index].answer) = (time, answer)
-        } catch {
-            history.calls[index].failure = "\(error)"
-            if operation.isOfOneItem, (error as? LockboxError)?.saysNothingWasChanged ?? false {
-                history.calls[index].answer = .refused
-            }
-            if process.isDead || machine.counts.failures > failures || isExpected(error, of: operation) {
-                return
-            }
-            unexpected = unexpected ?? "\(caller) \(operation): \(error)"
-        }
-    }
-
-    private func isExpected(_ error: any Error, of operation: SimulatedHistory.Operation) -> Bool {
-        switch (error as? LockboxError)?.code {
-        // Another process has changed the keys after the first of two steps.
-        case .outcomeUnknown: if case .passcode = operation { true } else { false }
-        // Another process writes all the time, or has changed the passcode.
-        case .conflict: true
-        // Another process was stopped.
-        case .lockTimeout: machine.counts.stops > 0
-        // A rotation could not read it, because the disk failed.
-        case .corrupt: machine.counts.failures > 0
-        default: false
-        }
-    }
 }

@@ -235,6 +235,7 @@ package final class RealWorld: World {
 
     // MARK: The process
 
+    package func own(_ key: ObjectIdentifier, _ make: () -> AnyObject) -> AnyObject? { nil }
     package var randomNumber: UInt64 { .random(in: .min ... .max) }
 
     package func variable(_ name: String) -> [UInt8]? {

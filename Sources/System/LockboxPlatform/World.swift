@@ -105,6 +105,8 @@ package protocol World: AnyObject, Sendable {
 
     // MARK: The process
 
+    /// Returns what takes the place of a static value in one process of several, or nil if this program is one process.
+    func own(_ key: ObjectIdentifier, _ make: () -> AnyObject) -> AnyObject?
     /// For identifiers. Secrets are libsodium's random bytes, which a simulation replaces in libsodium.
     var randomNumber: UInt64 { get }
     /// Returns an environment variable, or nil if it is not set, or if this program has more rights than the user who has started it.
