@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 import LockboxPlatform
 
 extension Lockbox {
@@ -128,6 +128,7 @@ extension Lockbox {
         toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
+        if let prefix { try ItemKey.checkChosen(prefix: prefix) }
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
         try changing(new.prefix).copy(itemKey(key), to: new, policy: policy, now: now())
     }
@@ -155,6 +156,7 @@ extension Lockbox {
         toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
+        if let prefix { try ItemKey.checkChosen(prefix: prefix) }
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
         _ = try changing()
         try changing(new.prefix).move(itemKey(key), to: new, policy: policy, now: now())

@@ -1,4 +1,4 @@
-public import LockboxCore
+@_spi(Extensions) public import LockboxCore
 public import LockboxPlatform
 import LockboxStore
 
@@ -60,7 +60,8 @@ public struct Lockbox: Sendable {
     ///   - coder: Encodes and decodes all values except `Data`. If `nil`, JSON.
     ///   - now: Returns the current time, for dates and expiry.
     /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
-    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``.
+    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``; or if it was to be
+    ///   replaced, such as `$NAME`, has quotes around it, a control character, or a space at an end.
     public init(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
@@ -70,7 +71,7 @@ public struct Lockbox: Sendable {
         var prefix = keyPrefix ?? bundleIdentifier
         if prefix == nil { prefix = try Environment["LOCKBOX_KEY_PREFIX"] }
         guard let keyPrefix = prefix else { throw LockboxError.missingKeyPrefix }
-        try ItemKey.checkPrefix(keyPrefix)
+        try ItemKey.checkChosen(prefix: keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend ?? EncryptedFileBackend.default
         self.coder = coder ?? JSONValueCoder()

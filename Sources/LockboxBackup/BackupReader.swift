@@ -120,11 +120,18 @@ extension BackupReader {
                     "reading \(path), a backup of the format before 0.1.0; Lockbox at the commit 377b19f reads it"
             )
         }
-        if beginning.starts(with: "-----BEGIN AGE ENCRYPTED FILE-----".utf8) {
+        // What an editor, a mail program or a shell of Windows may have put there.
+        let text = beginning.drop { [0xEF, 0xBB, 0xBF, 0xFE, 0xFF, 0x20, 0x09, 0x0A, 0x0D].contains($0) }
+            .filter { $0 != 0 }
+        if text.starts(with: "-----BEGIN AGE ENCRYPTED FILE-----".utf8) {
             return .notSupported(
                 operation:
-                    "reading \(path), which is armored; without its first and last line, `base64 -d` decodes it"
+                    "reading \(path), which is armored; `grep -v -e ----- FILE | tr -d '\\r' | base64 -d` decodes it"
             )
+        }
+        let intro = Array("age-encryption.org/v1".utf8)
+        if text.starts(with: intro) || intro.starts(with: text) {
+            return .corrupt(record: .other(path), reason: AgeError.damage)
         }
         return .notABackup(path: path)
     }
@@ -134,6 +141,8 @@ extension AgeError {
     static func mapped<Result>(_ path: String, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as AgeError { throw error.lockboxError(path) }
     }
+
+    fileprivate static let damage = "it was cut short or changed on its way; copy it again, in binary"
 
     func lockboxError(_ path: String, _ identities: [AgeIdentity] = []) -> LockboxError {
         switch self {
@@ -149,7 +158,12 @@ extension AgeError {
         case .noMatch(let types) where types != ["scrypt"] && !identities.contains(where: \.isKey):
             .invalidPasscode(reason: "the backup is encrypted to a public key, not with a passphrase")
         case .noMatch: .wrongPasscode
-        case .headerNotAuthentic, .payload: .authenticationFailed(record: .other(path))
+        case .headerNotAuthentic, .payload:
+            .corrupt(
+                record: .other(path),
+                reason:
+                    "\(Self.damage); the \(identities.contains(where: \.isKey) ? "key" : "passphrase") is right"
+            )
         case .workFactor(let factor, let maximum):
             .invalidPasscode(
                 reason:

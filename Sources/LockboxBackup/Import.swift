@@ -169,7 +169,7 @@ public enum BackupSecret: Sendable {
     func identities() throws -> [AgeIdentity] {
         switch self {
         case .passphrase(let passphrase, let maximum):
-            return try passphrase.withBytes { [.passphrase(WipedBytes($0), maximumWorkFactor: maximum)] }
+            return try passphrase.forms().map { .passphrase($0, maximumWorkFactor: maximum) }
         case .privateKeys(let keys):
             let found = try keys.withBytes(atMost: 64 << 10) { bytes in
                 let lines = String(decoding: bytes, as: UTF8.self)

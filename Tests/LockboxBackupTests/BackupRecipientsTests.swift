@@ -84,7 +84,11 @@ import LockboxTesting
             ),
             ("LBXE\u{1}\u{1}", .notSupported, "377b19f"), ("notes", .notABackup, "not a Lockbox backup"),
             ("-----BEGIN AGE ENCRYPTED FILE-----\n", .notSupported, "armored"),
-            ("", .notABackup, "not a Lockbox backup"),
+            ("\u{FEFF}-----BEGIN AGE ENCRYPTED FILE-----\r\n", .notSupported, "armored"),
+            ("", .corrupt, "cut short"), ("age-encry", .corrupt, "cut short"),
+            ("\r\n", .corrupt, "cut short"),
+            ("age-encryption.org/v1\r\n-> X", .corrupt, "in binary"),
+            ("\u{FEFF}age-encryption.org/v1\n", .corrupt, "in binary"),
         ] as [(String, LockboxError.Code, String)] {
             try overwrite(path, Array(text.utf8))
             let error = lockboxError { try importWithKey(backend) }

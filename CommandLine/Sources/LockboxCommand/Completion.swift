@@ -74,19 +74,28 @@ enum Keys {
 }
 
 extension Keys {
-    /// The completion script for bash or zsh with what the parser leaves out: aliases, and that a key is no folder of the same name.
+    /// The completion script of a shell with what the parser leaves out: aliases, and that a key is no folder of the same name.
     static func completed(_ script: String) -> String {
-        let aliases = LockboxCommand.configuration.groupedSubcommands.flatMap(\.subcommands).flatMap {
-            command in
-            command.configuration.aliases.map { ($0, command._commandName) }
-        }
+        let aliases =
+            LockboxCommand.configuration.groupedSubcommands.flatMap(\.subcommands).flatMap {
+                command in
+                command.configuration.aliases.map { ($0, command._commandName) }
+            } + [("add", SetCommand._commandName)]
+        let fish = "        __lockbox_parse_subcommand 0 'version' 'h/help'\n"
+        let changes = aliases.map { "        case \($0); set unparsed_tokens[1] \($1)\n" }.joined()
         func cases(_ word: String) -> String {
             "case \"${\(word)}\" in \(aliases.map { "\($0)) \(word)=\($1) ;;" }.joined(separator: " ")) esac"
         }
         let bash = "    local -r subcommand=\"${unparsed_words[0]}\"\n"
         let zsh = "        case \"${words[1]}\" in\n"
         let offer = "__lockbox_add_completions() {\n"
-        return script.replacing(bash, with: "    \(cases("unparsed_words[0]"))\n\(bash)", maxReplacements: 1)
+        return
+            script.replacing(
+                fish,
+                with: "\(fish)        switch \"$unparsed_tokens[1]\"\n\(changes)        end\n",
+                maxReplacements: 1
+            )
+            .replacing(bash, with: "    \(cases("unparsed_words[0]"))\n\(bash)", maxReplacements: 1)
             .replacing(zsh, with: "        \(cases("words[1]"))\n\(zsh)", maxReplacements: 1)
             .replacing(offer, with: "\(offer)    [[ $1 = -W ]] && compopt +o filenames 2>/dev/null\n")
     }

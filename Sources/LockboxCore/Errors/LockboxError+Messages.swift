@@ -131,11 +131,11 @@ extension LockboxError {
             }
         case .corrupt(let record, let reason):  // errSecInvalidRecord
             Row(.corrupt, -67701, [record, reason], at: record) {
-                "\(record) is damaged: \(reason). \(Self.repair)"
+                "\(record) is damaged: \(reason). \(Self.repair(of: record))"
             }
         case .authenticationFailed(let record):  // errSecAuthFailed
             Row(.authenticationFailed, -25293, [record], at: record) {
-                "\(record) was tampered with, or belongs to another key, prefix or store. \(Self.repair)"
+                "\(record) was tampered with, or belongs to another key, prefix or store. \(Self.repair(of: record))"
             }
         case .unsupportedVersion(let record, let version):  // errSecIncompatibleVersion
             Row(.unsupportedVersion, -67704, [record, version], at: record, changes: false) {
@@ -235,8 +235,11 @@ extension LockboxError {
         }
     }
 
-    private static let repair =
-        "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
+    private static func repair(of record: Subject) -> String {
+        guard case .record = record else { return "Restore it from a copy." }
+        return
+            "Restore it from a copy. A damaged item can also be imported from a Lockbox backup, overwritten or removed."
+    }
 
     /// Advice for an error code, after a space. Empty if that depends on the operation.
     private static func advice(_ code: Int32) -> String {
@@ -244,6 +247,8 @@ extension LockboxError {
         case ENOSPC, EDQUOT: " Free disk space and try again."
         case EACCES, EPERM: " Check its owner and permissions."
         case ENOENT, ENOTDIR: " Check the path."
+        case ENOLCK:
+            " The mount must have locks: NFS 4, or 3 with rpc.statd and without nolock. Otherwise choose another file system."
         case EROFS: " Mount the file system with write access."
         case EIO: " Check the disk."
         case EMFILE, ENFILE: " Raise the limit on open files and try again."

@@ -65,6 +65,17 @@ public struct ItemKey: Sendable, Hashable {
         }
     }
 
+    /// Checks a prefix that an app or a user has chosen. One that is stored may be of another kind.
+    ///
+    /// - Throws: ``LockboxError/invalidKey(reason:)``.
+    @_spi(Extensions)
+    public static func checkChosen(prefix: String) throws(LockboxError) {
+        try checkPrefix(prefix)
+        if let sign = Unexpanded.sign(in: prefix) {
+            throw LockboxError.invalidKey(reason: "the key prefix \(ShownText.line(prefix)) \(sign)")
+        }
+    }
+
     private static func check(_ text: String, _ what: String) throws(LockboxError) {
         if text.isEmpty { throw LockboxError.invalidKey(reason: "the \(what) is empty") }
         let length = text.isASCII ? text.utf8.count : max(text.utf8.count, text.canonical.utf8.count)

@@ -80,7 +80,7 @@ final class Directory: Sendable {
             if status.st_uid != user {
                 "it belongs to user \(status.st_uid), and this process runs as \(user); run it as the owner, or chown it"
             } else if status.st_mode & 0o022 != 0 {
-                "its mode \(octal(status.st_mode)) lets others write to it; chmod 700 it"
+                "its mode \(octal(status.st_mode)) lets others write to it; \(modeAdvice(700))"
             } else {
                 nil
             }
@@ -236,7 +236,7 @@ final class Directory: Sendable {
             } else if status.st_uid != owner {
                 "it belongs to user \(status.st_uid), and this process runs as \(owner); run it as the owner, or chown it"
             } else if status.st_mode & 0o077 != 0 {
-                "its mode \(octal(status.st_mode)) lets others use it; chmod 600 it"
+                "its mode \(octal(status.st_mode)) lets others use it; \(modeAdvice(600))"
             } else {
                 nil
             }
@@ -257,6 +257,12 @@ final class Directory: Sendable {
     }
 
     func filePath(_ name: String) -> String { pathOfFiles + name }
+}
+
+/// How a file gets another mode.
+func modeAdvice(_ mode: Int) -> String {
+    "chmod \(mode) it or, if its mount gives every file that mode, mount it with umask=077, or CIFS with "
+        + "file_mode=0600,dir_mode=0700"
 }
 
 private func octal(_ mode: mode_t) -> String { "0" + String(mode & 0o7777, radix: 8) }

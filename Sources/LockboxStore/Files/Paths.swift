@@ -177,6 +177,9 @@ struct StoreLocation: Sendable {
         let isInHome = first == "~"
         let home = isInHome ? try? HomeFolder.path(environment) : nil
         self.init(directory, isInHome: isInHome, home: home) { () throws(LockboxError) in
+            if let sign = Unexpanded.sign(in: directory) {
+                throw LockboxError.invalidLocation(location: directory, reason: "it \(sign)")
+            }
             if isInHome {
                 return try Path.absolute(HomeFolder.path(environment) + directory.dropFirst())
             }

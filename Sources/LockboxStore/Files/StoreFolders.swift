@@ -137,17 +137,35 @@ final class StoreFolders: Sendable {
         }
         if path == directory { return }
         // sudo may leave the home folder of another user in the environment, who could make nothing beside root's folders.
-        if location.isInHome, calls.world.user == 0, status.st_uid != 0 {
+        if calls.world.user == 0, status.st_uid != 0, location.isInHome || isInHome(of: status.st_uid, path) {
             throw LockboxError.unsafePermissions(
                 path: .other(path),
                 reason:
-                    "it belongs to user \(status.st_uid), and this process runs as 0; run it as the owner, or set HOME"
+                    "it belongs to user \(status.st_uid), and this process runs as 0; run it as the owner, or name another folder"
             )
         }
         let file = calls.open("\(path)/.", at: SystemCalls.currentDirectory, O_RDONLY | O_DIRECTORY)
         if file < 0 { return }
         defer { calls.close(CInt(file)) }
         if !sharesLocks(calls.isOnFUSE(CInt(file))) { throw unsharedLocks }
+    }
+
+    private func isInHome(of user: uid_t, _ path: String) -> Bool {
+        guard let home = try? HomeFolder.ofUser(user, in: "/etc/passwd"),
+            Path.parent(of: home) != "" || home.utf8.count > 1
+        else { return false }
+        let here = SystemCalls.currentDirectory
+        var (root, status) = (stat(), stat())
+        guard calls.stat("\(home)/.", at: here, &root) == 0 else { return false }
+        var path = path
+        while !path.isEmpty {
+            // The home folder may be a link.
+            if calls.stat("\(path)/.", at: here, &status) == 0, FileIdentity(status) == FileIdentity(root) {
+                return true
+            }
+            path = Path.parent(of: path)
+        }
+        return false
     }
 
     /// Whether every writer sees the locks of the others.

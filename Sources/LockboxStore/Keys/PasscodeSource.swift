@@ -1,5 +1,5 @@
 import LockboxCore
-import LockboxPlatform
+package import LockboxPlatform
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.
 ///
@@ -92,18 +92,41 @@ public struct PasscodeSource: Sendable {
         atMost maximum: Int = maximumLength,
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
+        try read(atMost: maximum) { bytes in
+            canonicalize(&bytes)
+            return try bytes.withUnsafeBytes(body)
+        }
+    }
+
+    /// Returns the passcode in normalization form C and, if they differ, its own bytes: other programs convert nothing.
+    package func forms() throws -> [WipedBytes] {
+        try read(atMost: Self.maximumLength) { bytes in
+            let own = bytes.withUnsafeBytes(WipedBytes.init)
+            let count = bytes.count
+            canonicalize(&bytes)
+            let isSame = own.withBytes { own in
+                count == bytes.count && bytes.withUnsafeBytes { $0.elementsEqual(own) }
+            }
+            let canonical = bytes.withUnsafeBytes(WipedBytes.init)
+            return isSame ? [canonical] : [canonical, own]
+        }
+    }
+
+    /// Calls `body` with the bytes without a line end, and wipes them afterwards.
+    private func read<Result>(atMost maximum: Int, _ body: (inout [UInt8]) throws -> Result) throws -> Result
+    {
         var bytes = try source(maximum + 2)
         defer { Sodium.wipe(&bytes) }
         if bytes.last == UInt8(ascii: "\n") {
             bytes.removeLast()
             if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         }
-        canonicalize(&bytes)
         if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
+        let result = try body(&bytes)
         if bytes.count > maximum {
             throw LockboxError.invalidPasscode(reason: "it is longer than \(maximum) bytes")
         }
-        return try bytes.withUnsafeBytes(body)
+        return result
     }
 }
 
@@ -165,7 +188,7 @@ public enum SecretReader {
             if status.st_uid != user, status.st_uid != 0 {
                 "it belongs to user \(status.st_uid), and this process runs as \(user); chown it"
             } else if status.st_mode & 0o777 & ~allowed != 0 {
-                "its mode 0\(String(status.st_mode & 0o7777, radix: 8)) lets others use it; chmod 600 it"
+                "its mode 0\(String(status.st_mode & 0o7777, radix: 8)) lets others use it; \(modeAdvice(600))"
             } else {
                 nil
             }

@@ -65,6 +65,28 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: "keybag"))
     }
 
+    /// Of systemd, `docker run --env-file`, templates, and files of Windows.
+    @Test(arguments: [
+        "\"/srv/x\"", "'/srv/x'", "$HOME/x", "/srv/${USER}", "%h/x", "/srv/%u", "{{ home }}/x",
+        "/srv/{{ x }}", " /srv/x",
+        "/srv/x ", "/srv/x\r", "/srv/x\n", "\t/srv/x", "~/x\r", "./$(pwd)", "/srv/\u{9B}x",
+    ])
+    func whatWasToBeReplacedIsNoPathAndNoPrefix(_ text: String) throws {
+        #expect(StoreLocation(text).refusal?.code == .invalidLocation)
+        #expect(location(["LOCKBOX_DIRECTORY": text]).refusal?.code == .invalidLocation)
+        expectError(.invalidKey) { try Lockbox(keyPrefix: text, backend: InMemoryBackend()) }
+        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
+        try lockbox.archiveObject(1, forKey: "k")
+        expectError(.invalidKey) { try lockbox.copyObject(forKey: "k", toKey: "k", toPrefix: text) }
+        expectError(.invalidKey) { try lockbox.moveObject(forKey: "k", toKey: "k", toPrefix: text) }
+    }
+
+    @Test(arguments: ["/srv/a%20b", "/srv/it's \"x\" here", "/srv/50%", "/srv/\"", "/srv/ü ö", "/srv/a'"])
+    func otherSignsArePartsOfAName(_ text: String) throws {
+        #expect(StoreLocation(text).refusal == nil)
+        _ = try Lockbox(keyPrefix: text, backend: InMemoryBackend())
+    }
+
     @Test(arguments: [
         ["HOME": "home"], ["HOME": "~"], ["STATE_DIRECTORY": "state"], ["LOCKBOX_DIRECTORY": "~x/s"],
         ["LOCKBOX_DIRECTORY": "secrets"], ["LOCKBOX_DIRECTORY": "a.example"],

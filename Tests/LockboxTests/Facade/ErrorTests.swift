@@ -136,6 +136,16 @@ import Testing
         )
     }
 
+    /// Permissions have nothing to do with either, and a backup is no item.
+    @Test func theAdviceCanWork() {
+        let locks = LockboxError.storageFailure(operation: "flock", path: "/s/lock", errno: ENOLCK)
+        #expect("\(locks)".contains("The mount must have locks: NFS 4"))
+        let backup = LockboxError.corrupt(record: "b.age", reason: "r")
+        #expect("\(backup)" == "b.age is damaged: r. Restore it from a copy.")
+        let item = LockboxError.corrupt(record: .record("a/b"), reason: "r")
+        #expect("\(item)".contains("imported from a Lockbox backup, overwritten or removed"))
+    }
+
     @Test func canBeMatchedInACatch() throws {
         let lockbox = try InMemoryBackend().lockbox("p")
         do {
