@@ -118,7 +118,8 @@ enum Similar {
     /// ` Did you mean NAME?`, or nothing.
     static func question(_ typed: String, _ names: some Sequence<String>) -> String {
         let limit = max(1, min(3, typed.count / 3))
-        let found = names.map { ($0, distance(typed.lowercased(), $0.lowercased())) }.filter { $0.1 <= limit }
+        let found = names.filter { $0 != typed }.map { ($0, distance(typed.lowercased(), $0.lowercased())) }
+            .filter { $0.1 <= limit }
             .min { ($0.1, $0.0) < ($1.1, $1.0) }
         return found.map { " Did you mean \($0.0.onOneLine)?" } ?? ""
     }

@@ -1,3 +1,6 @@
+import Lockbox
+public import LockboxPlatform
+
 /// A program that reads `.env` files: they do not agree on comments, quotes, `$` and backslashes.
 public enum EnvironmentDialect: String, Sendable, Hashable, CaseIterable {
     /// Only what dotenv for Node.js and Docker Compose read alike. Anything else is refused.
@@ -10,6 +13,26 @@ public enum EnvironmentDialect: String, Sendable, Hashable, CaseIterable {
     case dotenv
     /// Assignments of a POSIX shell. Anything that it would expand or run is refused.
     case shell
+}
+
+extension EnvironmentDialect {
+    /// Returns the variables of a text, in its order.
+    ///
+    /// - Parameters:
+    ///   - text: The bytes of an `.env` file.
+    ///   - name: The file's, for errors.
+    /// - Throws: ``LockboxError/sourceRefused(path:reason:)``.
+    @_spi(Extensions)
+    public func variables(of text: Data, named name: String) throws -> [(name: String, value: String)] {
+        do {
+            return try EnvironmentText.entries(Array(text), self).compactMap { entry in
+                guard case .string(let value) = try entry.value.get() else { return nil }
+                return (entry.name, value)
+            }
+        } catch let error as SourceError {
+            throw LockboxError.sourceRefused(path: name, reason: error.description)
+        }
+    }
 }
 
 /// Reads `.env` files. A file that cannot be read is refused, with the numbers of all such lines. In the common dialect:
@@ -352,8 +375,15 @@ struct NetrcText {
     private mutating func value() throws(SourceError) -> String {
         cursor.skip(\.isWhitespace)
         if cursor.take("\"") { return try quoted() }
+        let quotes = "; put it in double quotes"
+        if cursor.next == UInt8(ascii: "#") {
+            throw cursor.unsupported("a value begins with #, a comment to curl\(quotes)")
+        }
         let text = cursor.taking { !$0.isWhitespace }
         guard !text.isEmpty else { throw cursor.malformed("a value is missing") }
+        guard !text.contains(where: { $0 == 0x0B || $0 == 0x0C }) else {
+            throw cursor.unsupported("a value has a vertical tab or a form feed, a space to curl\(quotes)")
+        }
         guard !text.contains(UInt8(ascii: "\\")) else { throw cursor.unsupported("a value has a backslash") }
         return String(utf8: text)
     }

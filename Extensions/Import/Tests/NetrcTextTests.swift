@@ -77,9 +77,16 @@ import Testing
         "machine a password b\\c", "machine a password \"b", "machine a password \"b\\nc\"",
         "machine a password \"b\nc\"",
         "machine a password \"b\"c", "machine a # b\nlogin c", "machine a\nmachine a", "machine a\0",
-        "machine a login b password c\nmachine a login b password d",
+        "machine a login b password c\nmachine a login b password d", "machine a password #b",
+        "machine a login #b",
+        "machine #a login b", "machine a password b\u{B}c", "machine a password b\u{C}c",
     ])
     func noNetrc(_ text: String) { #expect(fault(text, .netrc) != nil) }
+
+    @Test func whatNeedsQuotes() throws {
+        let file = try file("machine a password \"#b\\\\ \u{B}\u{C}\"", .netrc)
+        #expect(try file.value(forName: "a").decode([String: String].self)["password"] == "#b\\ \u{B}\u{C}")
+    }
 
     /// Emacs and other programs write it like this.
     @Test func netrcWithPortsAndUsers() throws {

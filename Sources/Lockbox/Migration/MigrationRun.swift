@@ -143,9 +143,14 @@ struct MigrationRun {
 
     private func check() throws {
         for item in migration.items { _ = try lockbox.itemKey(item.newKey) }
-        for (what, keys) in [("old", migration.items.map(\.key)), ("new", migration.items.map(\.newKey))] {
-            guard Set(keys).count == keys.count else {
-                throw LockboxError.invalidKey(reason: "two items of the migration have the same \(what) key")
+        for (what, key) in [("old", \Migration.Item.key), ("new", \.newKey)] {
+            var names: [String: String] = [:]
+            for item in migration.items {
+                guard let other = names.updateValue(item.key, forKey: item[keyPath: key]) else { continue }
+                throw LockboxError.invalidKey(
+                    reason:
+                        "the items \(String(reflecting: other)) and \(String(reflecting: item.key)) have the same \(what) key"
+                )
             }
         }
         if let prefix = migration.source.keyPrefix?(lockbox) {

@@ -62,7 +62,8 @@ package struct AtomicFile: ~Copyable {
     ) throws(LockboxError) -> CInt {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         let result = calls.open(name, at: descriptor(of: folder), flags, mode: 0o600)
-        let file = CInt(try check(result, "open", path))
+        let parent = Path.parent(of: path)
+        let file = CInt(try check(result, "making a file", parent.isEmpty ? "/" : parent))
         do {
             if let status { try copyOwner(of: status, to: file, path: path, calls: calls) }
             // Whatever the umask is.

@@ -187,9 +187,13 @@ extension SystemCalls {
     {
         var offset = 0
         while offset < buffer.count {
-            let count = try check(read(file, into: buffer.part(offset...)), "read", path())
-            if count == 0 { break }
-            offset += count
+            let result = read(file, into: buffer.part(offset...))
+            if result == -Int(EAGAIN) {
+                world.sleep(Self.pause)
+            } else {
+                if result == 0 { break }
+                offset += try check(result, "read", path())
+            }
         }
         return offset
     }
@@ -213,9 +217,17 @@ extension SystemCalls {
     {
         var offset = 0
         while offset < bytes.count {
-            offset += try check(write(file, bytes.part(offset...)), "write", path())
+            let result = write(file, bytes.part(offset...))
+            if result == -Int(EAGAIN) {
+                world.sleep(Self.pause)
+            } else {
+                offset += try check(result, "write", path())
+            }
         }
     }
+
+    /// Standard input and output may not block: node, asyncio and ssh leave their children's like that.
+    private static let pause: Duration = .milliseconds(5)
 
     /// Opens a file without a name, in the folder for temporary files.
     package func openTemporary() throws(LockboxError) -> CInt {

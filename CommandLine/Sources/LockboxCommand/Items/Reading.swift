@@ -5,7 +5,8 @@ struct GetCommand: Command {
     static let help: CommandHelp = """
         get, show: Print a value, and nothing else.
 
-        Text is printed as text, data as bytes, everything else as JSON. On a terminal, a newline is added.
+        Text is printed as text, data as bytes, everything else as JSON. A terminal gets a newline too, and no bytes or control \
+        characters.
 
         Example: lockbox get token | gh auth login --with-token
         """
@@ -39,8 +40,7 @@ struct GetCommand: Command {
         let item = try ItemKey(prefix: store.prefix, key: key)
         let value = try store.unlocking(for: key) { try store.backend.value(for: item, now: now) }
         guard let value else { throw store.missing(key) }
-        try Output.bytes(form(value))
-        if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
+        try Output.value(form(value))
     }
 }
 
@@ -57,7 +57,10 @@ struct ListCommand: Command {
     @Argument(help: "Only keys that match this pattern of the shell, such as 'web-*'.")
     var pattern: String?
 
-    @Flag(name: .shortAndLong, help: "Print class, dates, expiry, size and label too.")
+    @Flag(
+        name: .shortAndLong,
+        help: "Print class, dates, expiry, label, and size: a text's with the quotes of JSON."
+    )
     var long = false
 
     @Flag(help: "Print a JSON array with the attributes of each item.")
@@ -170,7 +173,7 @@ struct InfoCommand: Command {
                 ("modified", item.modified.local),
                 ("expires", (item.expires?.local ?? "never") + expired),
                 ("format", "\(item.format)"),
-                ("size", "\(item.size) bytes"),
+                ("size", "\(item.size) bytes\(item.format == .json ? " of JSON" : "")"),
                 ("label", item.label ?? "-"),
                 ("comment", item.comment ?? "-"),
             ] + attributes

@@ -6,7 +6,7 @@ struct RemoveCommand: Command {
     static let help: CommandHelp = """
         remove, rm: Remove items.
 
-        Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
+        At a terminal, it asks first: there is no undo. Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
         If some keys do not exist, the other items are removed all the same. Keys are not patterns: to remove what \
         matches one, run `lockbox list 'web/*' | xargs -d '\\n' lockbox remove`, and for a prefix `lockbox clear`.
 
@@ -22,7 +22,7 @@ struct RemoveCommand: Command {
     )
     var record: [String] = []
 
-    @Flag(name: .shortAndLong, help: "Do not ask before a record is removed that may be whole.")
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
 
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
@@ -33,6 +33,8 @@ struct RemoveCommand: Command {
 
     func run() throws {
         let store = try options.openStore()
+        let missing = try keys.filter { try !isThere($0, store) }
+        try confirm(keys.filter { !missing.contains($0) })
         for record in record { try confirm(store.record(record), store) }
         for record in record where try !store.backend.remove(record: store.record(record)) {
             throw Failure(
@@ -40,14 +42,19 @@ struct RemoveCommand: Command {
                 "The item \(record.onOneLine) can be read. To remove it, give its key. Nothing was removed."
             )
         }
-        var missing: [String] = []
-        for key in keys {
-            if try !isThere(key, store) { missing.append(key) }
-            try store.lockbox.removeObject(forKey: key)
-        }
+        for key in keys { try store.lockbox.removeObject(forKey: key) }
         let removed = keys.filter { !missing.contains($0) } + record
         if !removed.isEmpty { store.tell("Removed: \(removed.map(\.onOneLine).joined(separator: ", "))") }
         if let first = missing.first { throw store.missing(first) }
+    }
+
+    /// A script says what it means.
+    private func confirm(_ keys: [String]) throws {
+        if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) { return }
+        let question = "Remove \(keys.map(\.onOneLine).joined(separator: ", "))? Nothing brings it back."
+        guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
+            throw Failure(.conflict, "Nothing was removed.")
+        }
     }
 
     /// An item that only permissions, a link or a read error hide may be a good one.

@@ -158,8 +158,8 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         help: """
-            When the item expires: a time span such as 8h or 7d, a local time such as tomorrow, 2030-12-24 or "2030-12-24 \
-            18:00", 2030-12-24T12:00:00Z, or never.
+            When the item expires: a time span such as 8h or 7d, the end of a day such as tomorrow or 2030-12-24, a local time \
+            such as "2030-12-24 18:00", 2030-12-24T12:00:00Z, or never.
             """
     )
     var expires: String?
@@ -293,7 +293,7 @@ enum Lifetime {
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
-    /// Parses an expiry date: a time span from now, a local day or minute, or a date and time of ISO 8601 with its zone. Dates are
+    /// Parses an expiry date: a time span from now, the end of a local day, a local minute, or a date and time of ISO 8601 with its zone. Dates are
     /// shown in the local zone too.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
@@ -306,7 +306,7 @@ enum Lifetime {
                 (time.tm_year, time.tm_mon, time.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
             }
             if found.1 == "tomorrow" { time.tm_mday += 1 }
-            let clock = (found.2 ?? "").split(separator: ":").compactMap { CInt($0) } + [0, 0, 0]
+            let clock = (found.2 ?? "23:59:59").split(separator: ":").compactMap { CInt($0) } + [0]
             (time.tm_hour, time.tm_min, time.tm_sec) = (clock[0], clock[1], clock[2])
             return date(time, isTomorrow: day.isEmpty)
         }

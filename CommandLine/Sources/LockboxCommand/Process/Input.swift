@@ -17,7 +17,7 @@ enum Input {
             let count = read(descriptor, &buffer, buffer.count)
             if count == 0 { return data }
             if count < 0 {
-                if errno == EINTR { continue }
+                if canRepeat(descriptor, waitingFor: CInt(POLLIN)) { continue }
                 throw Failure.system("\(name) cannot be read")
             }
             data.append(contentsOf: buffer[..<count])
@@ -34,12 +34,7 @@ enum Input {
         return try all(from: file, path.onOneLine)
     }
 
-    /// The lines of a file that are neither empty nor begin with `#`, with their numbers.
-    static func lines(ofFile path: String) throws -> [(number: Int, text: String)] {
-        lines(in: try all(ofFile: path))
-    }
-
-    /// The same, of a file that only this user or root can change.
+    /// The lines, neither empty nor comments after `#`, of a file that only this user or root can change.
     static func lines(ofOwnFile path: String) throws -> [String] {
         let data = try all(ofFile: path) { file in
             var status = stat()
@@ -51,14 +46,8 @@ enum Input {
                 )
             }
         }
-        return lines(in: data).map(\.text)
-    }
-
-    private static func lines(in data: Data) -> [(number: Int, text: String)] {
-        let lines = String(decoding: data, as: UTF8.self)
-            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        return lines.enumerated().map { ($0.offset + 1, $0.element.trimmingWhitespace) }
-            .filter { !$0.1.isEmpty && !$0.1.hasPrefix("#") }
+        return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline)
+            .map(\.trimmingWhitespace).filter { !$0.isEmpty && !$0.hasPrefix("#") }
     }
 }
 
@@ -81,6 +70,11 @@ enum SecretInput {
         let typed = try Terminal.secret("New \(name): ", otherwise: otherwise)
         guard try typed.isEqual(to: Terminal.secret("Repeat it: ", otherwise: otherwise)) else {
             throw Failure(.locked, "The two entries differ. Nothing was changed.")
+        }
+        if typed.count < 8 {
+            Output.note(
+                "lockbox: The \(name) is short: all of \(typed.count) bytes are soon tried on a copy of what it protects. Use eight or more."
+            )
         }
         return typed.source
     }
@@ -153,6 +147,21 @@ final class TypedSecret: @unchecked Sendable {
     var isText: Bool {
         !transcode(bytes.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true) { _ in }
     }
+
+    /// Removes what a terminal puts around a paste, if a program has asked it to.
+    func removePasteMarks() {
+        for mark in [Array("\u{1B}[200~".utf8), Self.pasteEnd] {
+            while let found = bytes.firstRange(of: mark) {
+                for index in found.upperBound..<count { buffer[index - mark.count] = buffer[index] }
+                count -= mark.count
+            }
+        }
+    }
+
+    static let pasteEnd = Array("\u{1B}[201~".utf8)
+
+    /// Whether it has what arrow keys and others send. A tab may be meant.
+    var hasControlCharacters: Bool { bytes.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F } }
 
     func isEqual(to other: TypedSecret) -> Bool { bytes.elementsEqual(other.bytes) }
 

@@ -11,6 +11,24 @@ enum Output {
         if !writeAll(data, to: STDOUT_FILENO) { throw Failure.system("Writing to standard output failed") }
     }
 
+    /// Prints a value, and on a terminal a newline.
+    ///
+    /// - Throws: A ``Failure`` if it is no text for a terminal, which would obey its control characters.
+    static func value(_ data: Data) throws {
+        guard Terminal.isThere(STDOUT_FILENO) else { return try bytes(data) }
+        let isText = String(validating: data, as: UTF8.self)?.allSatisfy { character in
+            ["\n", "\r\n", "\t"].contains(character)
+                || character.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        }
+        guard isText ?? false else {
+            throw Failure(
+                .usage,
+                "The value is not text for a terminal, which would obey its control characters. Write it to a file or a pipe."
+            )
+        }
+        try bytes(data + Data("\n".utf8))
+    }
+
     /// Prints a value as JSON in a stable form: sorted keys, dates in ISO 8601 and UTC. A terminal shows all of it: what a line would
     /// escape is `\uXXXX`.
     static func json<Value: Encodable>(_ value: Value, isPretty: Bool = true) throws {
@@ -48,7 +66,7 @@ enum Output {
             var rest = bytes[...]
             while !rest.isEmpty {
                 let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-                if count < 0, errno == EINTR { continue }
+                if count < 0, canRepeat(descriptor, waitingFor: CInt(POLLOUT)) { continue }
                 if count < 0 { return false }
                 rest = rest.dropFirst(count)
             }

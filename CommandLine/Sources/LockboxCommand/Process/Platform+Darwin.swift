@@ -3,6 +3,9 @@
 
     var canReadArguments: Bool { true }
 
+    /// The signals that only this system ignores by default.
+    let silentSignals = [SIGINFO, SIGIO]
+
     /// The path of this executable, without symbolic links.
     var ownPath: String? {
         var size = UInt32(PATH_MAX)

@@ -5,6 +5,9 @@
 #endif
 
 #if canImport(Glibc) || canImport(Musl)
+    /// The signals that only this system ignores by default.
+    let silentSignals: [CInt] = []
+
     /// Swift reads the arguments from there.
     var canReadArguments: Bool { access("/proc/self/cmdline", F_OK) == 0 }
 

@@ -47,6 +47,16 @@ enum StandardDescriptors {
     }
 }
 
+/// Whether a call that has just failed can be repeated. Waits for a descriptor that does not block, as node, asyncio and ssh leave
+/// their children's.
+func canRepeat(_ descriptor: CInt, waitingFor events: CInt) -> Bool {
+    if errno == EINTR { return true }
+    guard errno == EAGAIN else { return false }
+    var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+    poll(&request, 1, -1)
+    return true
+}
+
 /// The process's environment variables. Empty variables count as unset.
 enum Environment {
     static func isSet(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }

@@ -28,7 +28,7 @@ enum Terminal {
     /// Reads a line, without echo unless `isShown`.
     ///
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask. Another one if the line is too long for a
-    ///   terminal, or not UTF-8.
+    ///   terminal, is not UTF-8, or has control characters.
     static func secret(_ question: String, isShown: Bool = false, otherwise: String) throws -> TypedSecret {
         let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
         defer { close(terminal) }
@@ -49,6 +49,13 @@ enum Terminal {
             )
         }
         if !line.isText { throw Failure(.usage, "The input is not UTF-8. Nothing was changed.") }
+        line.removePasteMarks()
+        if line.hasControlCharacters {
+            throw Failure(
+                .usage,
+                "The input has control characters, as arrow keys send them. Nothing was changed. Type it again, or use a file or a pipe."
+            )
+        }
         return line
     }
 
@@ -106,7 +113,9 @@ enum Terminal {
             let count = read(terminal, &buffer, buffer.count)
             if count <= 0 { return false }
             let breaks = [UInt8(ascii: "\r"), UInt8(ascii: "\n")]
-            if !buffer[..<count].allSatisfy(breaks.contains) { return true }
+            var rest = buffer[..<count].drop(while: breaks.contains)
+            if rest.starts(with: TypedSecret.pasteEnd) { rest = rest.dropFirst(TypedSecret.pasteEnd.count) }
+            if !rest.allSatisfy(breaks.contains) { return true }
         }
         return false
     }
@@ -124,13 +133,20 @@ enum Terminal {
 
 /// A terminal without echo, until ``end()`` or until a signal ends the process.
 private struct Silence {
+    /// The signals that stop a process, or do nothing to it.
+    private let others =
+        [
+            SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGURG, SIGWINCH,
+        ] + silentSignals
+
     /// The previous signal handlers.
     private var actions: [(signal: CInt, action: sigaction)] = []
 
     init?(_ terminal: CInt) {
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         silenced = terminal
-        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        // Those that end a process, the real-time signals among them.
+        for number in 1..<NSIG where !others.contains(number) {
             replace(number) { number in
                 tcsetattr(silenced, TCSAFLUSH, &before)
                 signal(number, SIG_DFL)

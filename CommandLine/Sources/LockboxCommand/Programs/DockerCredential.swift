@@ -41,6 +41,7 @@ struct DockerCredentialCommand: Command {
 
     func run() throws {
         let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, asks: false, for: .making)
+        try store.unlockIfGiven()
         switch action {
         case "store": try keep(store)
         case "get": try get(store)

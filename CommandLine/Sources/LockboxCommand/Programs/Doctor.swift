@@ -53,7 +53,8 @@ struct DoctorCommand: Command {
 
     func run() throws {
         if let move { return try self.move(move) }
-        let report = Report(places: Program.allCases.map(Self.look), store: findings())
+        let places = Program.allCases.flatMap { program in program.files.map { Self.look(program, $0) } }
+        let report = Report(places: places, store: findings())
         if json { try Output.json(report) } else { try print(report) }
         let found = report.places.count(where: \.isFinding)
         if found + report.store.count == 0 { return }
@@ -70,20 +71,23 @@ struct DoctorCommand: Command {
         for place in report.places where place.isFinding {
             try Output.line("")
             try Output.line("\(place.program): \(place.error ?? place.file)")
-            try Output.line("  move  \(place.move ?? "by hand")")
+            try Output.line("  move  \(place.move ?? "by hand: \(Program(rawValue: place.program)!.byHand)")")
             try Output.line("  use   \(place.use)")
         }
         if !report.store.isEmpty { for line in ["", "The store"] { try Output.line(line) } }
         for finding in report.store { try Output.line("  \(finding.problem): \(finding.advice)") }
     }
 
-    private static func look(_ program: Program) -> Report.Place {
-        var place = Report.Place(program: program.rawValue, file: program.place.file, use: program.use)
+    private static func look(_ program: Program, _ file: String) -> Report.Place {
+        var place = Report.Place(program: program.rawValue, file: file, use: program.use)
         do {
-            if let lines = try program.contents()?.lines {
-                let token = program.place.token
-                place.tokens = lines.count { $0.contains(token) }
+            if let lines = try program.contents(of: file)?.lines {
+                let token = program.token
+                place.tokens = lines.reduce(0) { $0 + $1.matches(of: token).count }
                 if program.edit(lines) != nil { place.move = "lockbox doctor --move \(program)" }
+                if program == .netrc, place.tokens > 0 {
+                    place.move = "lockbox import-netrc \(file) --remove"
+                }
             }
         } catch { place.error = Failure(error).message }
         return place
@@ -95,20 +99,24 @@ struct DoctorCommand: Command {
             let names = Program.allCases.map(\.rawValue).joined(separator: ", ")
             throw ValidationError("There is no program \(name). They are \(names).")
         }
-        let path = program.place.file
-        guard let (file, lines) = try program.contents(), let edit = program.edit(lines) else {
-            throw Failure(.noSuchItem, "\(path) has no token that a command can move. Nothing was changed.")
+        guard let (file, edit) = try program.movable() else {
+            let files = program.files.joined(separator: " and ")
+            throw Failure(
+                .noSuchItem,
+                "\(files) has no token that a command can move. By hand: \(program.byHand). Nothing was changed."
+            )
         }
+        let path = file.path
         let store = try options.choice.store(prefix: program.prefix, for: .making)
         let migration = edit.migration(from: file)
-        let dry = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
+        let dry = try migration.dryRun(in: store)
         if let (key, refusal) = dry.refused.first {
             throw Failure(
                 .conflict,
                 "\(key) under the prefix \(program.prefix) is refused: \(refusal). Nothing was changed."
             )
         }
-        let report = try store.migrate(migration)
+        let report = try migration.run(in: store)
         guard report.isComplete else {
             throw Failure(.conflict, "\(path) was changed meanwhile. The tokens are stored; run this again.")
         }
@@ -178,21 +186,40 @@ struct DoctorCommand: Command {
 private enum Program: String, CaseIterable {
     case git, netrc, docker, gh, npm, psql, aws, pypi, kubectl, claude
 
-    /// The file, and a pattern that is found in each line with a token, in whatever form.
-    var place: (file: String, token: Regex<Substring>) {
-        let home = (try? Environment["HOME"]) ?? ""
-        let config = (try? Environment["XDG_CONFIG_HOME"]) ?? "\(home)/.config"
-        return switch self {
-        case .git: ("\(home)/.git-credentials", /:\/\/[^\/@]*:[^\/@]+@/)
-        case .netrc: ("\(home)/.netrc", /\b(?:password|account)\b/)
-        case .docker: ("\(home)/.docker/config.json", /"(?:auth|identitytoken)"/)
-        case .gh: ("\(config)/gh/hosts.yml", /oauth_token["']?\s*:\s*\S/)
-        case .npm: ("\(home)/.npmrc", /_(?:authToken|auth|password)["']?\s*=\s*[^$\s]/)
-        case .psql: ("\(home)/.pgpass", /^[^#:][^:]*:[^:]*:[^:]*:[^:]*:.+/)
-        case .aws: ("\(home)/.aws/credentials", /(?i)aws_(?:secret_access_key|session_token)\s*=\s*\S/)
-        case .pypi: ("\(home)/.pypirc", /^\s*password\s*[=:]\s*\S/)
-        case .kubectl: ("\(home)/.kube/config", /(?:token|password|client-key-data)["']?\s*:\s*\S/)
-        case .claude: ("\(home)/.claude/.credentials.json", /"(?:accessToken|refreshToken)"/)
+    /// The files, where the program itself looks for them.
+    var files: [String] {
+        func named(_ variable: String) -> String? { try? Environment[variable] }
+        let home = named("HOME") ?? ""
+        let config = named("XDG_CONFIG_HOME") ?? "\(home)/.config"
+        let path =
+            switch self {
+            case .git: "\(home)/.git-credentials"
+            case .netrc: named("NETRC") ?? "\(home)/.netrc"
+            case .docker: "\(named("DOCKER_CONFIG") ?? "\(home)/.docker")/config.json"
+            case .gh: "\(named("GH_CONFIG_DIR") ?? "\(config)/gh")/hosts.yml"
+            case .npm: named("NPM_CONFIG_USERCONFIG") ?? "\(home)/.npmrc"
+            case .psql: named("PGPASSFILE") ?? "\(home)/.pgpass"
+            case .aws: named("AWS_SHARED_CREDENTIALS_FILE") ?? "\(home)/.aws/credentials"
+            case .pypi: "\(home)/.pypirc"
+            case .kubectl: named("KUBECONFIG") ?? "\(home)/.kube/config"
+            case .claude: "\(named("CLAUDE_CONFIG_DIR") ?? "\(home)/.claude")/.credentials.json"
+            }
+        return self == .kubectl ? path.split(separator: ":").map(String.init) : [path]
+    }
+
+    /// Found once for each token, in whatever form.
+    var token: Regex<Substring> {
+        switch self {
+        case .git: /:\/\/[^\/@]*:[^\/@]+@/
+        case .netrc: /\b(?:password|account)\b/
+        case .docker: /"(?:auth|identitytoken)"\s*:\s*"[^"]/
+        case .gh: /oauth_token["']?\s*:\s*\S/
+        case .npm: /_(?:authToken|auth|password)["']?\s*=\s*[^$\s]/
+        case .psql: /^[^#:][^:]*:[^:]*:[^:]*:[^:]*:.+/
+        case .aws: /(?i)aws_(?:secret_access_key|session_token)\s*=\s*\S/
+        case .pypi: /^\s*password\s*[=:]\s*\S/
+        case .kubectl: /(?:token|password|client-key-data)["']?\s*:\s*\S/
+        case .claude: /"(?:accessToken|refreshToken)"/
         }
     }
 
@@ -203,25 +230,55 @@ private enum Program: String, CaseIterable {
     var use: String {
         let helper = "git config --global credential.helper '!lockbox git-credential --unlock-for 1m'"
         return switch self {
-        case .git: helper
-        case .netrc: "`lockbox import-netrc ~/.netrc --remove`, then \(helper)"
-        case .docker:
-            "put \"credsStore\": \"lockbox\" into the file, then `docker login` for each server: it takes the token out"
+        case .git, .netrc: helper
+        case .docker: "\"credsStore\": \"lockbox\" in the file"
         case .gh: "lockbox exec --prefix gh --only GH_TOKEN gh …"
         case .npm: "lockbox exec --prefix npm --only NPM_TOKEN npm …"
         case .psql: "lockbox exec --prefix psql --only PGPASSWORD psql …"
-        case .aws:
-            "credential_process = lockbox get --prefix aws credentials, which the move puts into the file"
+        case .aws: "credential_process = lockbox get --prefix aws credentials"
         case .pypi:
             "lockbox exec --prefix pypi --only TWINE_PASSWORD twine upload …; for uv, --only TWINE_PASSWORD=UV_PUBLISH_TOKEN"
-        case .kubectl: "an exec plugin, which the move puts into the file"
+        case .kubectl: "an exec plugin in the file, with the command lockbox get --prefix kubectl credential"
         case .claude:
             "an API key, with \"apiKeyHelper\": \"lockbox get anthropic\" in \((try? Environment["HOME"]) ?? "")/.claude/settings.json, and /logout"
         }
     }
 
-    func contents() throws -> (file: ReplaceableFile, lines: [String])? {
-        let path = place.file
+    /// How the user does what a move would.
+    var byHand: String {
+        func store(_ key: String, _ rest: String) -> String {
+            "`lockbox set \(key) --prefix \(self)`, and \(rest)"
+        }
+        return switch self {
+        case .git: "`git credential approve` for each, and take its line out"
+        case .netrc: "`lockbox import-netrc`"
+        case .docker:
+            "put what it uses into the file, then `docker login` for each server, which takes the token out"
+        case .gh: store("GH_TOKEN", "take its lines out")
+        case .npm: store("NPM_TOKEN", "write ${NPM_TOKEN} in its place")
+        case .psql: store("PGPASSWORD", "take its line out")
+        case .aws:
+            store(
+                "credentials --json",
+                "write what it uses in its place, and a key for each profile; the value is "
+            )
+                + #"{"Version":1,"AccessKeyId":"…","SecretAccessKey":"…"}"#
+        case .pypi: store("TWINE_PASSWORD", "take its line out")
+        case .kubectl:
+            store("credential --json", "write the plugin in its place; the value is an ExecCredential")
+        case .claude: "`lockbox set anthropic` with an API key, and what it uses"
+        }
+    }
+
+    /// The first of its files from which a command can move the tokens.
+    func movable() throws -> (file: ReplaceableFile, edit: Edit)? {
+        for path in files {
+            if let (file, lines) = try contents(of: path), let edit = edit(lines) { return (file, edit) }
+        }
+        return nil
+    }
+
+    func contents(of path: String) throws -> (file: ReplaceableFile, lines: [String])? {
         guard let file = try ReplaceableFile(path) else { return nil }
         try file.checkOwner()
         // A move could not write the rest of such a file as it was.
@@ -245,17 +302,14 @@ private enum Program: String, CaseIterable {
         /// The numbers of the lines whose tokens would be lost to the program.
         var stay: [Int] = []
 
-        func migration(from file: ReplaceableFile) -> Migration {
+        func migration(from file: ReplaceableFile) -> FileMigration {
             let moved = items.map { item in
                 Migration.Item(item.key, to: nil, accessibility: nil, attributes: item.attributes) {
                     String(decoding: try $0.bytes(), as: UTF8.self)
                 }
             }
-            return Migration(
-                nil,
-                from: MigrationSource { _ in TokenItems(file: file, edit: self) },
-                items: moved
-            )
+            let source = MigrationSource { _ in TokenItems(file: file, edit: self) }
+            return FileMigration(file: file.path, source: source, items: moved, removes: true)
         }
     }
 
@@ -280,7 +334,7 @@ private enum Program: String, CaseIterable {
         }
     }
 
-    /// Moves the one token of a file, if its line is as simple as that.
+    /// Moves the one token of a file, if its lines are as simple as that. gh writes it twice.
     ///
     /// - Parameter others: Found in each line that must be the only one. By default, the token.
     private func one(
@@ -291,11 +345,17 @@ private enum Program: String, CaseIterable {
         replacement: (Substring) -> String? = { _ in nil },
         value: (Substring) -> String = { String($0) }
     ) -> Edit? {
-        let single = others ?? place.token
+        let single = others ?? token
         let found = lines.indices.filter { lines[$0].contains(single) }
-        guard found.count == 1, let parts = lines[found[0]].wholeMatch(of: line) else { return nil }
-        var edit = Edit(items: [Edit.Item(key: key, value: value(parts.2))], lines: lines)
-        edit.lines.replaceSubrange(found[0]...found[0], with: replacement(parts.1).map { [$0] } ?? [])
+        let parts = found.compactMap { lines[$0].wholeMatch(of: line)?.output }
+        guard let token = parts.first?.2, parts.count == found.count, parts.allSatisfy({ $0.2 == token })
+        else {
+            return nil
+        }
+        var edit = Edit(items: [Edit.Item(key: key, value: value(token))], lines: lines)
+        for (index, part) in zip(found, parts).reversed() {
+            edit.lines.replaceSubrange(index...index, with: replacement(part.1).map { [$0] } ?? [])
+        }
         return edit
     }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CProcess
 import Lockbox
+@_spi(Extensions) import LockboxImport
 
 struct ExecCommand: Command {
     static let help: CommandHelp = """
@@ -10,7 +11,7 @@ struct ExecCommand: Command {
         and what is in a store or an .env file may be from another program. A variable's name is the item's key in upper \
         case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives \
         it another one. A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
-        under that name. Nothing else may stand there, except comments.
+        under that name; other lines pass their own value, as `import-env` reads it.
 
         The command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
         was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, and 1 if an item is \
@@ -28,7 +29,7 @@ struct ExecCommand: Command {
     )
     var only: [String] = []
 
-    @Option(file: "Pass what the references in this file name.")
+    @Option(file: "Pass the variables of this .env file, and what its references name.")
     var envFile: String?
 
     @Option(
@@ -65,13 +66,18 @@ struct ExecCommand: Command {
         }
     }
 
-    /// An item that becomes a variable.
+    /// An item, or a text of a file, that becomes a variable.
     struct Variable {
         let name: String
-        let key: ItemKey
+        /// Nil for a text.
+        var key: ItemKey?
         var field: String?
+        var text = ""
         /// Where a reference stands, as the beginning of a message.
         var place = ""
+
+        /// How messages name what it holds.
+        var content: String { key.map { "the key \(String(reflecting: $0.key))" } ?? "a line of the file" }
     }
 
     func run() throws {
@@ -79,7 +85,7 @@ struct ExecCommand: Command {
         let now = Date()
         let variables = try variables(store.prefix)
         try check(variables)
-        let purpose = variables.map { $0.key.prefix == store.prefix ? $0.key.key : $0.key.text }
+        let purpose = variables.compactMap(\.key).map { $0.prefix == store.prefix ? $0.key : $0.text }
         let values = try store.unlocking(for: purpose.joined(separator: ", ")) {
             try variables.map { try value($0, store, now) }
         }
@@ -89,7 +95,14 @@ struct ExecCommand: Command {
         if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
         ProcessMemory.restoreCoreLimit()
         let code = replace_process(RawArguments.last(command.count), words + [nil])
-        Output.note("lockbox: \(command.first!.onOneLine) cannot be run: \(String(cString: strerror(code))).")
+        let longest = zip(variables, values).max { $0.1.count < $1.1.count }!
+        let advice =
+            code != E2BIG
+            ? ""
+            : " The longest variable is \(longest.0.name), \(longest.0.content), with \(longest.1.count) bytes; Linux takes 128 KiB in "
+                + "one. Leave it out of --only, and have the command read it from a pipe: `lockbox get`."
+        let reason = String(cString: strerror(code))
+        Output.note("lockbox: \(command.first!.onOneLine) cannot be run: \(reason).\(advice)")
         throw ExitCode(code == ENOENT ? 127 : 126)
     }
 
@@ -98,7 +111,9 @@ struct ExecCommand: Command {
             .map { try Self.variable($0, prefix) }
         let variables =
             try named + (envFile.map { try References.read($0, allowed: allowPrefix + [prefix]) } ?? [])
-        if variables.isEmpty { throw Failure(.noSuchItem, "No item is named. Nothing was run.") }
+        if variables.allSatisfy({ $0.key == nil }) {
+            throw Failure(.noSuchItem, "No item is named. Nothing was run.")
+        }
         return variables
     }
 
@@ -114,7 +129,7 @@ struct ExecCommand: Command {
         if value.contains(0) {
             throw Failure(
                 .conflict,
-                "The value for the key \(String(reflecting: variable.key.key)) contains a NUL, which a variable cannot hold."
+                "The value of \(variable.content) contains a NUL, which a variable cannot hold."
             )
         }
         let word = strdup((Data("\(variable.name)=".utf8) + value + [0]).map { CChar(bitPattern: $0) })
@@ -123,7 +138,7 @@ struct ExecCommand: Command {
     }
 
     private func value(_ variable: Variable, _ store: Store, _ now: Date) throws -> Data {
-        let key = variable.key
+        guard let key = variable.key else { return Data(variable.text.utf8) }
         do {
             guard let value = try store.backend.value(for: key, now: now) else {
                 throw try store.of(key.prefix).missing(key.key)
@@ -135,47 +150,58 @@ struct ExecCommand: Command {
     }
 
     private func check(_ variables: [Variable]) throws {
-        var keys: [String: ItemKey] = [:]
+        var contents: [String: String] = [:]
         for variable in variables {
-            guard let other = keys.updateValue(variable.key, forKey: variable.name) else { continue }
+            guard let other = contents.updateValue(variable.content, forKey: variable.name) else { continue }
             throw Failure(
                 .conflict,
-                "\(variable.place)The keys \(String(reflecting: other.key)) and \(String(reflecting: variable.key.key)) would both "
-                    + "become \(variable.name). Name one of them, or give it another name as KEY=NAME."
+                "\(variable.place)Both \(other) and \(variable.content) would become \(variable.name). Name one of them, or give it "
+                    + "another name as KEY=NAME."
             )
         }
     }
 }
 
-/// A file of references to items.
+/// An `.env` file in which values may be references to items.
 enum References {
     /// - Parameter allowed: The prefixes that they may name.
     static func read(_ path: String, allowed: [String]) throws -> [ExecCommand.Variable] {
-        try Input.lines(ofFile: path).map { number, line in
-            let place = "\(path.onOneLine), line \(number): "
-            let form = /([A-Za-z_][A-Za-z0-9_]*)=lockbox:\/\/([^\/#]+)\/([^#]+)(?:#(.+))?/
-            guard let parts = line.wholeMatch(of: form), let prefix = decoded(parts.2),
-                let key = decoded(parts.3)
-            else {
-                throw Failure(
-                    .usage,
-                    "\(place)This is no reference NAME=lockbox://prefix/key#field. Nothing was run."
-                )
-            }
-            guard allowed.contains(prefix) else {
-                throw Failure(
-                    .conflict,
-                    "\(place)It names the prefix \(prefix.onOneLine). If that is the beginning of a key, put the prefix before it: "
-                        + "lockbox://\(allowed.last!.onOneLine)/\(prefix.onOneLine)/\(key.onOneLine). If not, use --allow-prefix. Nothing was run."
-                )
-            }
-            return ExecCommand.Variable(
-                name: String(parts.1),
-                key: try ItemKey(prefix: prefix, key: key),
-                field: parts.4.map(String.init),
-                place: place
+        var references: [String: ExecCommand.Variable] = [:]
+        let text = String(decoding: try Input.all(ofFile: path), as: UTF8.self)
+        var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
+        let form = /\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(["']?)(lockbox:\/\/.*?)\2\s*(?:\s#.*)?/
+        for index in lines.indices {
+            guard let parts = lines[index].wholeMatch(of: form) else { continue }
+            let (name, place) = (String(parts.1), "\(path.onOneLine), line \(index + 1): ")
+            references[name] = try reference(parts.3, named: name, place, allowed: allowed)
+            // The other lines keep their numbers, and the names their order.
+            lines[index] = "\(name)="
+        }
+        let rest = Data(lines.joined(separator: "\n").utf8)
+        let variables = try EnvironmentDialect.common.variables(of: rest, named: path)
+        if !Set(references.keys).isSubset(of: variables.map(\.name)) {
+            throw Failure(.usage, "\(path.onOneLine) has a reference inside a quoted value. Nothing was run.")
+        }
+        return variables.map { references[$0.name] ?? .init(name: $0.name, text: $0.value) }
+    }
+
+    private static func reference(_ text: Substring, named name: String, _ place: String, allowed: [String])
+        throws -> ExecCommand.Variable
+    {
+        guard let parts = text.wholeMatch(of: /lockbox:\/\/([^\/#]+)\/([^#]+)(?:#(.+))?/),
+            let prefix = decoded(parts.1), let key = decoded(parts.2)
+        else {
+            throw Failure(.usage, "\(place)This is no reference lockbox://prefix/key#field. Nothing was run.")
+        }
+        guard allowed.contains(prefix) else {
+            throw Failure(
+                .conflict,
+                "\(place)It names the prefix \(prefix.onOneLine). If that is the beginning of a key, put the prefix before it: "
+                    + "lockbox://\(allowed.last!.onOneLine)/\(prefix.onOneLine)/\(key.onOneLine). If not, use --allow-prefix. Nothing was run."
             )
         }
+        let item = try ItemKey(prefix: prefix, key: key)
+        return ExecCommand.Variable(name: name, key: item, field: parts.3.map(String.init), place: place)
     }
 
     /// With the bytes for %2F and the like.

@@ -27,6 +27,7 @@ struct GitCredentialCommand: Command {
         let request = try GitRequest(Input.all(limit: GitRequest.maximumLength))
         guard let context = GitContext(request) else { return }
         let store = try choice.store(prefix: InternetPassword.sharedPrefix, asks: mayAsk, for: .making)
+        try store.unlockIfGiven()
         switch operation {
         case "get": try get(context, store)
         case "store": try keep(request, context, store)

@@ -63,29 +63,80 @@ struct ImportNetrcCommand: Command {
 
     func run() throws {
         let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, for: .making)
-        let omission =
-            "it has no login, or one that git is never given, is for every machine, or its machine or port is none of the Internet"
         try file.run(
             store,
             { .netrc(at: file.file, text: $0) },
-            leavingOut: {
-                InternetPassword(netrcKey: $0)?.account.hasControlCharacters == false ? nil : omission
-            }
+            leavingOut: Self.omission
         ) { .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1) }
     }
 }
 
-extension Store {
-    /// Migrates items that a dry run has not refused.
-    func migrate(_ migration: Migration) throws -> MigrationReport {
+extension ImportNetrcCommand {
+    /// Why a login is left out, or nil.
+    private static func omission(_ key: String) -> String? {
+        if let password = InternetPassword(netrcKey: key) {
+            return password.account.hasControlCharacters
+                ? "git is never given a login with a control character" : nil
+        }
+        guard let at = key.lastIndex(of: "@") else { return "it has no login" }
+        let machine = key[key.index(after: at)...]
+        if machine == "default" { return "it is for every machine" }
+        if !machine.utf8.allSatisfy({ $0 < 0x80 }) {
+            return "its machine is not in ASCII: write it as it is sent, which begins with xn--"
+        }
+        if machine.wholeMatch(of: /\[?[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?/) != nil {
+            return "its machine is an address of IPv6: store it with `git credential approve`"
+        }
+        return "its machine or port is none of the Internet"
+    }
+}
+
+/// The items of a file that are to be stored.
+struct FileMigration {
+    let file: String
+    let source: MigrationSource
+    let items: [Migration.Item]
+    /// Whether they leave the file.
+    let removes: Bool
+
+    func dryRun(in store: Store) throws -> MigrationReport {
         do {
-            return try showingProgress(of: "import") { try lockbox.migrate(migration, progress: $0) }
-        } catch let error as LockboxError where error.status == .inputOutput {
+            return try store.unlocking {
+                try store.lockbox.migrate(migration(removing: removes), dryRun: true)
+            }
+        } catch let
+            error as LockboxError where removes && error.status == .inputOutput
+        {
             throw Failure(
                 error.status,
-                "\(error.advice) Items may be stored already, and be in their file still: run this again."
+                "Nothing was stored, because nothing can leave \(file.onOneLine). \(error.advice)"
             )
         }
+    }
+
+    /// Migrates items that a dry run has not refused.
+    func run(in store: Store) throws -> MigrationReport {
+        do {
+            return try store.showingProgress(of: "import") {
+                try store.lockbox.migrate(migration(removing: removes), progress: $0)
+            }
+        } catch let error as LockboxError where error.status == .inputOutput {
+            let report = try? store.lockbox.migrate(migration(removing: false), dryRun: true)
+            let count = report?.outcomes.count { $0.outcome == .alreadyMigrated } ?? 0
+            let what = "Items stored: \(count) of \(items.count)."
+            guard removes, count == items.count else {
+                throw Failure(error.status, "\(what) \(error.advice) Run this again.")
+            }
+            throw Failure(
+                error.status,
+                "\(what) They are in \(file.onOneLine) still, which cannot be replaced. \(error.advice) If it is a mount of its own, "
+                    + "or lsattr shows i or a, take them out by hand."
+            )
+        }
+    }
+
+    private func migration(removing: Bool) -> Migration {
+        Migration(nil, from: source, items: items, keepsOldItems: !removing)
     }
 }
 
@@ -117,16 +168,17 @@ struct ImportedFile: ParsableArguments {
         let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
         let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
-        let migration = Migration(nil, from: source, items: items, keepsOldItems: !remove)
-        var result = try store.unlocking { try store.lockbox.migrate(migration, dryRun: true) }
+        let migration = FileMigration(file: file, source: source, items: items, removes: remove)
+        var result = try migration.dryRun(in: store)
         let isStored = result.refused.isEmpty && !dryRun
         // Another program may have written in the meantime.
-        if isStored { result = try store.migrate(migration) }
+        if isStored { result = try migration.run(in: store) }
         let refused = result.refused
         let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
         for key in keys {
+            if let refusal = refused[key] { Output.note("lockbox: \(key): refused: \(refusal)") }
             let text =
-                refused[key].map { "refused: \($0)" } ?? omission(key).map { "left out: \($0)" }
+                omission(key).map { "left out: \($0)" }
                 ?? outcomes[key].flatMap { self.text($0, isStored: isStored) }
             if let text { try store.report("\(key): \(text)") }
         }

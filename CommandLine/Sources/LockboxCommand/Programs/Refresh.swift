@@ -72,7 +72,7 @@ struct RefreshCommand: Command {
         )
         do {
             guard let value = try TaskLoop.run(refresh.value) else { throw store.missing(key) }
-            try print(value)
+            try Output.value(value.plain(key))
         } catch let failed as CommandFailed {
             store.say("\(command[0].onOneLine) ended with \(failed.status). The old value stays.")
             throw ExitCode(failed.status)
@@ -87,15 +87,10 @@ struct RefreshCommand: Command {
             )
         } catch let error as Lockbox.RefreshError<ArchivedValue> {
             let failure = Failure(error.reason)
-            try? print(error.value)
+            try? Output.bytes(error.value.plain(key))
             let place = "It is on standard output, and nowhere else."
             throw Failure(failure.status, "The new value is not stored. \(place) \(failure.message)")
         }
-    }
-
-    private func print(_ value: ArchivedValue) throws {
-        try Output.bytes(value.plain(key))
-        if Terminal.isThere(STDOUT_FILENO) { try Output.line("") }
     }
 }
 

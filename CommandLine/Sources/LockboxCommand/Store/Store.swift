@@ -102,6 +102,13 @@ struct Store {
     }
 
     var empty: Failure {
+        if let count = try? lockbox.list(includingExpired: true).items.count, count > 0 {
+            return Failure(
+                .noSuchItem,
+                "All items under the prefix \(String(reflecting: prefix)) have expired: \(count). `lockbox list --expired` shows "
+                    + "them, and `lockbox change --expires` revives one."
+            )
+        }
         let prefixes = (try? backend.prefixes { _ in }) ?? []
         return Failure(
             .noSuchItem,

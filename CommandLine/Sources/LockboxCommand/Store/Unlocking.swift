@@ -372,13 +372,14 @@ extension Store {
         }
         guard let secret, !status.hasSlot(secret.kind) else { return }
         let name = secret.name
-        let advice =
+        let remedy =
             secret.kind == .passcode
-            ? "Set one with `lockbox passcode set`, or leave the passcode out."
-            : "`lockbox slots` shows what unlocks it."
+            ? "leave it out, or set one with `lockbox passcode set`"
+            : "leave it out; `lockbox slots` shows what unlocks the store"
         throw Failure(
             .locked,
-            "A \(name) was given, but the store \(location.onOneLine) has none: an attacker may have replaced it. \(advice)"
+            "A \(name) was given, but the store \(location.onOneLine) has none. If it was removed, \(remedy). If not, an attacker may "
+                + "have replaced the store."
         )
     }
 }
