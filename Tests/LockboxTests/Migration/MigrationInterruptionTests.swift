@@ -137,10 +137,10 @@ import Testing
     }
 
     /// Then the old item must not go.
-    @Test func aBackendThatKeepsAnotherValueIsNoticed() throws {
+    @Test func aBackendThatForgetsAWriteIsNoticed() throws {
         let isRemoved = Protected(false)
         let source = MigrationSource.items(["a": Data("1".utf8)]) { _ in isRemoved.withLock { $0 = true } }
-        let lockbox = try DefectiveBackend(.changesValue).lockbox()
+        let lockbox = try HookedBackend(forgetsUpdates: true).lockbox()
         let report = try lockbox.migrate(Migration(nil, from: source, .string("a")))
         #expect(report.outcomes.map(\.outcome) == [.refused(.changed)])
         #expect(!isRemoved.withLock { $0 })
