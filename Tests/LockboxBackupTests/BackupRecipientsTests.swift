@@ -282,4 +282,16 @@ import LockboxTesting
         try backend.exportBackup(to: path, for: .publicKeys(Array(keys.dropLast())))
         #expect(try importWithKey(target.backend()).importedCount == 7)
     }
+
+    @Test func aBackupMayNotCostWhatItsReaderDoesNotAllow() throws {
+        try prepare().exportBackup(to: path, for: .passphrase(.value("p"), workFactor: 10))
+        func importing(_ maximum: Int) throws -> ImportReport {
+            try target.backend().importBackup(
+                from: path,
+                with: .passphrase(.value("p"), maximumWorkFactor: maximum)
+            )
+        }
+        expectError(.invalidPasscode) { try importing(9) }
+        #expect(try importing(10).importedCount == 7)
+    }
 }

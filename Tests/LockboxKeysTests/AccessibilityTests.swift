@@ -11,6 +11,8 @@ import Testing
 
     init() throws { store = try TestStore() }
 
+    private init(_ store: TestStore) { self.store = store }
+
     // MARK: The table
 
     enum Operation: String, CaseIterable {
@@ -58,15 +60,15 @@ import Testing
         }
     )
 
-    private func backend(in state: LockState, _ prepared: EncryptedFileBackend) throws -> EncryptedFileBackend
-    {
+    private func backend(in state: LockState) throws -> EncryptedFileBackend {
+        let backend = store.backend()
+        if state != .beforeFirstUnlock { try backend.unlock(.value("1234")) }
         switch state {
-        case .unprotected: try prepared.removePasscode()
-        case .beforeFirstUnlock: return store.backend()
-        case .unlocked: break
-        case .locked: try prepared.lock()
+        case .unprotected: try backend.removePasscode()
+        case .locked: try backend.lock()
+        case .beforeFirstUnlock, .unlocked: break
         }
-        return prepared
+        return backend
     }
 
     private func perform(_ operation: Operation, _ accessibility: Accessibility, _ lockbox: Lockbox) throws
@@ -97,12 +99,12 @@ import Testing
 
     @Test("Promise 6: every class in every state does what the table says")
     func everyClassInEveryState() throws {
+        try store.backend().setUp(items: Self.items)
         var cells = 0
         for state in LockState.allCases {
             for accessibility in Accessibility.allCases {
-                let cell = try AccessibilityTests()
-                let prepared = try cell.store.backend().setUp(items: Self.items)
-                let backend = try cell.backend(in: state, prepared)
+                let cell = AccessibilityTests(try TestStore(copying: store))
+                let backend = try cell.backend(in: state)
                 #expect(try backend.lockState == state)
                 let lockbox = try backend.lockbox()
                 for operation in Operation.allCases {

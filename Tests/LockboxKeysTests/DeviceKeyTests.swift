@@ -131,4 +131,51 @@ import Testing
         try other.unlock(.value("1234"))
         #expect(try other.lockbox().unarchiveObject(forKey: "key") == "old")
     }
+
+    // MARK: Replacing it
+
+    @Test func aDeviceKeyThatIsKeptElsewhereIsReplaced() throws {
+        let (old, new) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+        func backend(_ source: DeviceKeySource) -> EncryptedFileBackend {
+            store.backend(deviceKey: source)
+        }
+        let own = backend(.bytes(old))
+        try own.lockbox().archiveObject("v", forKey: "k")
+        let other = backend(.anyOf([.bytes(new), .bytes(old)]))
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "v")
+        #expect(try !own.rotateKeys().hasNewDeviceKey, "only its owner can replace it")
+        #expect(try own.rotateKeys(newDeviceKey: .bytes(new)).hasNewDeviceKey)
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
+        #expect(try own.lockbox().unarchiveObject(forKey: "k") == "v")
+        try own.lockbox().archiveObject("w", forKey: "k")
+        #expect(try other.lockbox().unarchiveObject(forKey: "k") == "w", "it has both")
+        #expect(try backend(.bytes(new)).lockbox().unarchiveObject(forKey: "k") == "w")
+        expectError(.deviceKeyMismatch) {
+            try backend(.bytes(old)).lockbox().unarchiveObject(String.self, forKey: "k")
+        }
+    }
+
+    @Test func noSourceOfADeviceKeyIsAnError() throws {
+        let none = store.backend(deviceKey: .anyOf([]))
+        expectError(.invalidDeviceKey) { try none.lockbox().archiveObject("v", forKey: "k") }
+        try store.lockbox().archiveObject("v", forKey: "k")
+        expectError(.invalidDeviceKey) { try none.lockbox().unarchiveObject(String.self, forKey: "k") }
+        let before = try store.snapshot()
+        expectError(.invalidDeviceKey) { try store.backend().rotateKeys(newDeviceKey: .anyOf([])) }
+        #expect(try store.snapshot() == before)
+    }
+
+    @Test func aDeviceKeyMovesOutOfTheStoreAndBack() throws {
+        let key = [UInt8](repeating: 2, count: 32)
+        let own = store.backend()
+        try own.lockbox().archiveObject("v", forKey: "k")
+        try own.rotateKeys(newDeviceKey: .bytes(key))
+        #expect(!FileManager.default.fileExists(atPath: store.deviceKey))
+        expectError(.missing) { try store.lockbox().unarchiveObject(String.self, forKey: "k") }
+        let outside = store.backend(deviceKey: .bytes(key))
+        #expect(try outside.lockbox().unarchiveObject(forKey: "k") == "v")
+        try outside.rotateKeys(newDeviceKey: .stored)
+        #expect(try store.lockbox().unarchiveObject(forKey: "k") == "v")
+        #expect(try store.deviceKeys().count == 1)
+    }
 }

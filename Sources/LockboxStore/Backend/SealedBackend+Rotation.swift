@@ -32,7 +32,8 @@ extension SealedBackend {
     /// - Returns: The number of resealed items, the items that could not be read, and how many the old keys are kept for. Also the
     ///   error that ended the call after the new keys had taken effect, if one did: see ``RotationReport/Postponement/failed``.
     /// - Throws: ``LockboxError/interactionNotAllowed(_:)`` if the store is locked, or if another process has
-    ///   changed the passcode since it was unlocked; ``LockboxError/storeNotFound(location:)``. The keys are those from before then.
+    ///   changed the passcode since it was unlocked; ``LockboxError/storeNotFound(location:)``. The keys are those from before then,
+    ///   unless the error is ``LockboxError/outcomeUnknown(record:reason:wasMade:)``: the call had begun to replace them.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func rotateKeys(newDeviceKey: DeviceKeySource? = nil, progress: (StoreProgress) -> Void = { _ in })

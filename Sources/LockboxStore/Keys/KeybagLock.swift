@@ -5,6 +5,8 @@ import LockboxCore
 final class KeybagLock {
     private let storage: any RecordStorage
     private var held: (any StorageLock)?
+    /// Whether a stage of the change that is made under the lock has been written.
+    var hasBegun = false
 
     /// Takes the lock.
     init(_ storage: any RecordStorage) throws {

@@ -16,48 +16,49 @@ struct KeybagWriter: Sendable {
         try keys.keybagMutex.withLock {
             let lock = try KeybagLock(keys.storage)
             defer { lock.release() }
-            var conflicts = ConflictLimit()
-            var earlier: KeybagContents?
-            while true {
-                try lock.take()
-                // Nothing is written under a device key or a keybag that has gone.
-                guard let own = try keys.load(slotKeys: slotKeys, check) else { throw keys.keybagIsMissing }
-                let damaged = own.keyring.version.damaged
-                if !damaged.isEmpty {
-                    try keys.reader.copies.restore(damaged, lock)
-                    try conflicts.check(.keybag, keys.storage)
-                    continue
-                }
-                let opened = try keys.withUserUnlock(own)
-                guard var next = try decided(change, opened, after: earlier) else { return false }
-                // Keys that came from the kernel continue to come from there.
-                let isOwn = own.unlockKeys[.unlocked] != nil
-                if !isOwn { next.slotKeys = nil }
-                guard let device = try replace(opened, by: next, check, isOwn: isOwn, lock) else {
-                    earlier = next.contents
-                    try conflicts.check(.keybag, keys.storage)
-                    continue
-                }
-                if isOwn { try keepOpen(next.contents) }
-                try checkFollows(next.contents)
-                return !device.isEqual(to: opened.keybag.deviceKey)
+            do { return try repeated(check, slotKeys, lock: lock, change) } catch let error as LockboxError
+                where lock.hasBegun && error.code != .outcomeUnknown
+            {
+                // The first stage took effect, or another process has gone on from it. The error may even be about that: the
+                // passcode is no longer the old one, for example.
+                throw LockboxError.outcomeUnknown(
+                    record: keys.reader.location,
+                    reason: "the change had begun when it failed (\(error.problem))"
+                )
             }
         }
     }
 
-    /// - Parameter earlier: The contents of an attempt that another process has overtaken, perhaps after its first stage.
-    private func decided(
-        _ change: (OpenedKeybag) throws -> KeybagRewrite?,
-        _ opened: OpenedKeybag,
-        after earlier: KeybagContents?
-    ) throws -> KeybagRewrite? {
-        do { return try keys.reader.mappingErrors { try change(opened) } } catch {
-            // The error may be about that stage: the passcode is no longer the old one, for example.
-            guard let earlier, opened.keybag.follows(earlier.owner.key) else { throw error }
-            throw LockboxError.outcomeUnknown(
-                record: keys.reader.location,
-                reason: "another process changed it before this change was complete"
-            )
+    /// Makes the change again each time that another process has replaced the keybag meanwhile.
+    private func repeated(
+        _ check: KeyStore.Check,
+        _ slotKeys: SlotKeys?,
+        lock: KeybagLock,
+        _ change: (OpenedKeybag) throws -> KeybagRewrite?
+    ) throws -> Bool {
+        var conflicts = ConflictLimit()
+        while true {
+            try lock.take()
+            // Nothing is written under a device key or a keybag that has gone.
+            guard let own = try keys.load(slotKeys: slotKeys, check) else { throw keys.keybagIsMissing }
+            let damaged = own.keyring.version.damaged
+            if !damaged.isEmpty {
+                try keys.reader.copies.restore(damaged, lock)
+                try conflicts.check(.keybag, keys.storage)
+                continue
+            }
+            let opened = try keys.withUserUnlock(own)
+            guard var next = try keys.reader.mappingErrors({ try change(opened) }) else { return false }
+            // Keys that came from the kernel continue to come from there.
+            let isOwn = own.unlockKeys[.unlocked] != nil
+            if !isOwn { next.slotKeys = nil }
+            guard let device = try replace(opened, by: next, check, isOwn: isOwn, lock) else {
+                try conflicts.check(.keybag, keys.storage)
+                continue
+            }
+            if isOwn { try keepOpen(next.contents) }
+            try checkFollows(next.contents)
+            return !device.isEqual(to: opened.keybag.deviceKey)
         }
     }
 
@@ -163,6 +164,7 @@ struct KeybagWriter: Sendable {
                 .merging(next.expected) { own, _ in own }
             switch try lock.commit(changes, expecting: expecting) {
             case .committed:
+                lock.hasBegun = true
                 if keys.storage.limits.isTransactional { device.expected = [:] }
                 // In a storage without locks, another process may have replaced it already.
                 let found = try keys.storage.read([record], maximum: KeybagHeader.maximumRecordLength)[record]

@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Testing
 
@@ -73,11 +74,13 @@ import Testing
         #expect(try own.readable() == .afterFirstUnlock)
     }
 
-    @Test(.needsKernelKeyring)
-    func aTimeLimitEndsIt() throws {
+    /// Another program of the user can make the kernel keep the record.
+    @Test(.needsKernelKeyring, arguments: [false, true]) func aTimeLimitEndsIt(isKept: Bool) throws {
         defer { store.lockForEverybody() }
         let start = ContinuousClock.now
         #expect(try backend.unlock(.value("1234"), scope: .user, timeout: .seconds(2)) == .user)
+        let serial = try #require(try store.serial(of: .unlocked))
+        if isKept { try #require(kernel_key_set_timeout(serial, 0) >= 0) }
         let found = try store.backend().readable()
         // The kernel's seconds are those of its clock: the first of the two may be over at once.
         #expect(found == .everyClass || start.duration(to: .now) > .seconds(1))
@@ -87,9 +90,9 @@ import Testing
         #expect(try backend.lockState == .locked)
         #expect(try backend.readable() == .afterFirstUnlock)
         #expect(try store.backend().readable() == .afterFirstUnlock)
-        // The record would be refused from now on; the kernel also removes it.
-        while try store.serial(of: .unlocked) != nil, Date() < end {}
-        #expect(try store.serial(of: .unlocked) == nil)
+        // The record is refused from now on; the kernel also removes it.
+        while !isKept, try store.serial(of: .unlocked) != nil, Date() < end {}
+        #expect(try store.serial(of: .unlocked) == (isKept ? serial : nil))
     }
 
     @Test(.needsKernelKeyring)
@@ -142,7 +145,6 @@ import Testing
         #expect(try backend.readable() == .always)
     }
 
-    /// By a program that does not know which store it is.
     /// The program's keys are gone then, and the change is done.
     @Test(.needsKernelKeyring) func aLockDuringAChangeDoesNotMakeItFail() throws {
         defer { store.lockForEverybody() }
@@ -176,6 +178,59 @@ import Testing
         try overwriteBoth(store.keybag, keybag)
         try store.backend().lock(includingAfterFirstUnlock: true)
         #expect(try store.serials().isEmpty)
+    }
+
+    /// The keybag cannot be opened, or is refused; what the kernel holds must not stay.
+    @Test(
+        .needsKernelKeyring,
+        arguments: [
+            ("no device key", .corrupt), ("damaged", .authenticationFailed), ("old", .rolledBack),
+        ] as [(String, LockboxError.Code)]
+    )
+    func aStoreThatIsRefusedCanBeLocked(_ state: String, _ code: LockboxError.Code) throws {
+        let own = store.backend()
+        try own.unlock(.value("1234"))
+        defer { store.lockForEverybody() }
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        let present = try store.keyFiles()
+        #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        let id = try own.keyStore.currentKeyring().storeID
+        func serials() -> [KernelKeyring.Serial] {
+            SharedUnlock.KeyKind.allCases.compactMap { KernelKeyring().serial(of: $0.name(id)) }
+        }
+        #expect(!serials().isEmpty)
+        switch state {
+        case "no device key": try overwriteBoth(store.deviceKey, [UInt8](repeating: 1, count: 32))
+        case "damaged": try flipLastBytes(of: store.keybag)
+        default: try store.putBack(old)
+        }
+        let other = store.backend()
+        expectError(code, "the control: it is refused") { try other.lockState }
+        try other.lock(includingAfterFirstUnlock: true)
+        #expect(serials().isEmpty)
+        try store.putBack(present)
+        #expect(try store.backend().lockState == .beforeFirstUnlock)
+    }
+
+    /// A process that unlocks the store for the user keeps no keys itself. One that finds the store unlocked knows only what any
+    /// program of the user can put into the kernel.
+    @Test(.needsKernelKeyring) func anUnlockForTheUserRemembers() throws {
+        let own = store.backend()
+        try own.unlock(.value("1234"))
+        defer { store.lockForEverybody() }
+        let old = try store.keyFiles()
+        try own.rotateKeys()
+        store.memory.forget(nil)
+        #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
+        let present = try store.keyFiles()
+        try store.putBack(old)
+        // Not by what it reads: items of the new keys name the old keybag too.
+        expectError(.rolledBack) { try store.backend().lockState }
+        try store.putBack(present)
+        store.memory.forget(nil)
+        #expect(try store.backend().lockbox().unarchiveObject(forKey: "ak") == "old")
+        #expect(store.memory.entries.isEmpty)
     }
 
     @Test func aPasscodeThatAnotherProcessHasSetLocks() throws {

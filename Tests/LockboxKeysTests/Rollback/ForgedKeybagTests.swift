@@ -5,266 +5,197 @@ import Testing
 @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
-/// Somebody who has the device key, but no passcode, puts keybags of their own in place while a program is running that has
-/// unlocked the store.
+/// An attacker who has the device key, but no passcode, puts keybags in place. ``KnowledgeTests`` has which of them are taken; these
+/// are the places where they come in, and what a keybag that is taken gets.
 @Suite struct ForgedKeybagTests {
     private let store: TestStore
+    /// Opens the `afterFirstUnlock` classes.
+    private let service = SecretUnlock.key(.bytes([UInt8](repeating: 9, count: 32)))
 
     init() throws { store = try TestStore() }
 
-    /// A program that has unlocked the store and read an item, and a forger who knows the store from before.
-    private func unlocked(_ scope: UnlockScope) throws -> (Forger, EncryptedFileBackend) {
-        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+    /// Knows the store from before it had the slots of its owner, which it gets then.
+    private func forger(_ items: [String: Accessibility] = ["k": .whenUnlocked]) throws -> (
+        Forger, EncryptedFileBackend
+    ) {
+        try store.backend().setUp(passcode: nil, items: items)
         let forger = try Forger(store)
-        try store.backend().setUp()
-        let program = store.backend()
-        try #require(try program.unlock(.value("1234"), scope: scope) == scope)
-        #expect(try program.lockbox().unarchiveObject(forKey: "k") == "old")
-        return (forger, program)
+        let owner = try store.backend().setUp(recovery: RecoveryCode())
+        try owner.addSlot(service, label: "a service")
+        return (forger, owner)
     }
 
-    /// Steps that take the program's own knowledge of the keybag away, before the one without slots is put in place.
-    enum Before: CaseIterable {
-        case nothing, slotsOfTheForger, lock, lockOfAllClasses, sameKeybagSealedAgain
+    // MARK: Every place
+
+    enum Place: CaseIterable {
+        // Of a program that begins, whose user has unlocked the store
+        case firstLook, copy, unlock
+        // Of a program that has unlocked the store itself, and has no other memory
+        case look, unlockForTheUser, write, change, changeUnderTheLock
     }
 
-    @Test(.needsKernelKeyring, arguments: Before.allCases, UnlockScope.allCases)
-    func anUnlockedProgramGivesNothingToAKeybagWithoutSlots(_ before: Before, _ scope: UnlockScope) throws {
-        defer { store.lockForEverybody() }
-        let (forger, program) = try unlocked(scope)
-        let lockbox = try program.lockbox()
-        switch before {
-        case .nothing: break
-        case .slotsOfTheForger: try forger.replaceSlots()
-        case .lock: try program.lock()
-        case .lockOfAllClasses: try program.lock(includingAfterFirstUnlock: true)
-        case .sameKeybagSealedAgain: try store.resealKeybag { _ in }
-        }
-        _ = try? program.slots
-        try forger.removeSlots()
-        for accessibility in Accessibility.allCases where accessibility != .whenPasscodeSetThisDeviceOnly {
-            expectError(.authenticationFailed) {
-                try lockbox.archiveObject("next", forKey: "k", accessibility: accessibility)
+    enum Forgery: CaseIterable {
+        case withoutSlots, former, anotherStore
+
+        var code: LockboxError.Code {
+            switch self {
+            case .withoutSlots: .authenticationFailed
+            case .former: .rolledBack
+            case .anotherStore: .storeReplaced
             }
         }
-        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
     }
 
-    @Test func noFormerKeyOpensWhatTheForgerLists() throws {
-        try store.backend().setUp(passcode: nil, items: ["first": .always])
-        let forger = try Forger(store)
-        let owner = try store.backend().setUp(items: ["k": .whenUnlocked, "left": .whenUnlocked])
-        let (path, earlier) = (try store.path("k"), try readBytes(store.path("k")))
-        try owner.lockbox().archiveObject("later", forKey: "k")
-        try owner.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
-        let program = store.backend()
-        try program.unlock(.value("5678"))
-        let lockbox = try program.lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "left") == "old", "the control")
-        try overwrite(path, earlier)
-        expectError(.corrupt) { try lockbox.unarchiveObject(String.self, forKey: "k") }
-        var manifest = Manifest()
-        let id = try #require(RecordID(name: String(path.split(separator: "/").last!)))
-        manifest.add(id, earlier.withUnsafeBytes(RecordHash.init(hashing:)))
-        let (hash, bytes) = manifest.encoded(maximumLength: .max)[0]
-        try overwrite("\(store.directory)/items/manifest/\(hash.name)", bytes)
-        try forger.replaceSlots { $0.closeOlderEpochs(listing: hash) { _ in true } }
-        expectError(.authenticationFailed) { try program.slots }
-        for key in ["k", "left"] {
-            expectError(.authenticationFailed) { try lockbox.unarchiveObject(String.self, forKey: key) }
-        }
-    }
-
-    /// The class of an item from before the first slot could be anybody's choice.
-    @Test func noForgedEpochProvesAClass() throws {
-        try store.backend().setUp(passcode: nil, items: ["k": .always])
-        let forger = try Forger(store)
-        // With the proof of an unlock, by a keybag that says that there were slots already.
-        let (keybag, before) = (try readBytes(store.keybag), try store.openedKeybag())
-        try forger.replaceSlots()
-        let keys = try before.open(before.unlockKeys(with: nil)).keys
-        let keyring = try Keyring(keybag: store.openedKeybag(), keys: keys)
-        try overwriteBoth(store.keybag, keybag)
-        let key = try ItemKey(prefix: TestStore.prefix, key: "k")
-        let item = try #require(try store.backend().item(for: key, now: nil))
-        let proven = item.with(ClassOrigin(.unlocked))
-        try overwrite(store.path("k"), ItemEnvelope.seal(proven, id: keyring.itemID(key), keyring: keyring))
-        try store.backend().setPasscode(.value("1234"), strength: .interactive, resealing: false)
-        let program = store.backend()
+    @Test(.needsKernelKeyring, arguments: Place.allCases, Forgery.allCases)
+    func aKeybagIsJudgedWhereverItComesIn(_ place: Place, _ forgery: Forgery) throws {
+        defer { store.lockForEverybody() }
+        let (forger, owner) = try forger()
+        let (former, another) = (try store.keyFiles(), try TestStore())
+        try owner.rotateKeys()
+        try another.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let program = store.backend(remembers: false)
         try program.unlock(.value("1234"))
-        let lockbox = try program.lockbox()
-        expectError(.invalidAttribute) { try lockbox.archiveObject("next", forKey: "k") }
-        try forger.replaceSlots()
-        expectError(.authenticationFailed) { try program.slots }
-        expectError(.invalidAttribute) { try lockbox.archiveObject("next", forKey: "k") }
-    }
-
-    /// The keybag without slots is put in place before each system call.
-    private func everyCall(
-        passcode: String?,
-        _ change: (EncryptedFileBackend) throws -> Void
-    ) throws -> Int {
-        var (number, refused) = (Interruption.start, 0)
-        while true {
-            number += Interruption.stride
-            let store = try TestStore()
-            try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
-            let forger = try Forger(store)
-            if let passcode { try store.backend().setUp(passcode: passcode) }
-            let interruption = Interruption(at: number) { try? forger.removeSlots() }
-            let program = store.backend(interruption.calls)
-            interruption.raise()
-            do {
-                try change(program)
-                if try store.openedKeybag().slots.isEmpty {
-                    expectError(.authenticationFailed, "before call \(number)") {
-                        try program.lockbox().archiveObject("next", forKey: "new")
-                    }
-                }
-            } catch { refused += 1 }
-            if !interruption.hasHappened { return refused }
-        }
-    }
-
-    @Test func aPasscodeIsNotSaidToBeSetIfItIsNot() throws {
-        let refused = try everyCall(passcode: nil) {
-            try $0.setPasscode(.value("1234"), strength: .interactive)
-        }
-        #expect(refused > 3 / Interruption.stride)
-    }
-
-    @Test func whoAcceptsARestoredStoreWithAPasscodeGetsOneWithSlots() throws {
-        let refused = try everyCall(passcode: "1234") { try $0.acceptRestored(.passcode(.value("1234"))) }
-        #expect(refused > 3 / Interruption.stride)
-    }
-
-    // MARK: Records of the kernel
-
-    @Test(.needsKernelKeyring, arguments: ["rotateKeys", "changePasscode", "addSlot"])
-    func aRecordThatOpensNothingGetsNoNextKeys(_ change: String) throws {
-        defer { store.lockForEverybody() }
-        let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
-        try store.publish([.unlocked: .random(), .afterFirstUnlock: .random()])
-        #expect(try store.backend().lockState == .beforeFirstUnlock, "the control")
-        switch change {
-        case "rotateKeys": try owner.rotateKeys()
-        case "changePasscode": try owner.changePasscode(to: .value("5678"), strength: .interactive)
-        default:
-            let code = RecoveryCode()
-            try owner.addRecoveryCode(code, confirmation: .value(code.text))
-        }
-        #expect(try store.backend().lockState == .beforeFirstUnlock)
-    }
-
-    @Test(.needsKernelKeyring, arguments: UnlockScope.allCases, [true, false])
-    func anUnlockedProgramGivesNothingToAForgedUnlock(_ scope: UnlockScope, isLocked: Bool) throws {
-        defer { store.lockForEverybody() }
-        let (forger, program) = try unlocked(scope)
-        let lockbox = try program.lockbox()
-        if isLocked { try program.lock() }
-        for levels in [[UnlockLevel.afterFirstUnlock], UnlockLevel.allCases] {
-            store.lockForEverybody()
-            try store.publish(
-                forger.replaceSlots(isLater: true).unlockKeys.filter { levels.contains($0.key) }
-            )
-            for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
-                expectError(.authenticationFailed, "\(levels)") {
-                    try lockbox.archiveObject("next", forKey: "new", accessibility: accessibility)
-                }
+        try store.backend().unlock(.value("1234"))
+        let forge: @Sendable () throws -> Void = { [store] in
+            switch forgery {
+            case .withoutSlots: try forger.removeSlots()
+            case .former: try store.putBack(former)
+            case .anotherStore: try store.putBack(another.keyFiles())
             }
-            #expect(throws: LockboxError.self) { try program.rotateKeys() }
         }
-        #expect(
-            program.keyStore.known.process.withLock { $0.unlocked?.closings.last?.epoch } == 1,
-            "no forged keybag takes that away"
-        )
-        store.lockForEverybody()
-        try forger.removeSlots()
-        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
+        let passcode = PasscodeSource.closure {
+            try forge()
+            return Array("5678".utf8)
+        }
+        if place != .changeUnderTheLock { try forge() }
+        if place == .copy { try flipLastByte(of: store.keybag) }
+        let before = try store.snapshot()
+        expectError(forgery.code) {
+            switch place {
+            case .firstLook, .copy: _ = try store.backend().lockState
+            case .unlock: try store.backend().unlock(.value("1234"))
+            case .look: _ = try program.slots
+            case .unlockForTheUser: try program.unlock(.value("1234"), scope: .user)
+            case .write: try program.lockbox().archiveObject("next", forKey: "k")
+            case .change: try program.rotateKeys()
+            case .changeUnderTheLock: try program.changePasscode(to: passcode, strength: .interactive)
+            }
+        }
+        if place != .changeUnderTheLock { #expect(try store.snapshot() == before) }
     }
 
-    /// A lock leaves the key of `afterFirstUnlock` in the kernel, where every process of the user finds it.
-    @Test(.needsKernelKeyring, arguments: UnlockScope.allCases)
-    func theKeyThatALockLeavesOpensNothingElse(_ scope: UnlockScope) throws {
+    // MARK: Every call of a change
+
+    enum Change: CaseIterable { case setPasscode, changePasscode, rotateKeys, acceptRestored }
+
+    /// What the attacker puts in place before a call, if it is still there at the end, is not what the program has made: the change
+    /// fails, or the program's next write does.
+    @Test(.needsKernelKeyring, arguments: Change.allCases)
+    func aChangeThatWasUndoneIsNotSaidToBeDone(_ change: Change) throws {
         defer { store.lockForEverybody() }
-        let (forger, program) = try unlocked(scope)
-        let lockbox = try program.lockbox()
-        let key = try #require(try program.keyStore.current().unlockKeys[.afterFirstUnlock])
-        try program.lock()
-        let forged = try forger.replaceSlots(isLater: true) { $0.unlockKeys[.afterFirstUnlock] = key }
-        try store.publish(forged.unlockKeys)
-        expectError(.authenticationFailed) { try lockbox.archiveObject("next", forKey: "new") }
-    }
-
-    /// The forger's keybag is unlocked in the kernel when it is put in place.
-    private func everyCallWithUnlock(
-        _ levels: [UnlockLevel],
-        _ accessibility: Accessibility,
-        _ change: (EncryptedFileBackend) throws -> Void
-    ) throws {
+        _ = try store.backend().keyStore.create(.all)
+        let forger = try Forger(store)
+        if change != .setPasscode { try store.backend().setUp() }
         var (number, refused) = (Interruption.start, 0)
         while true {
             number += Interruption.stride
-            let store = try TestStore()
-            defer { store.lockForEverybody() }
-            try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
-            let forger = try Forger(store)
-            try store.backend().setUp(scope: .user)
-            let slots = try store.openedKeybag().slots
+            let (copy, placed) = (try TestStore(copying: store), Protected<[UInt8]?>(nil))
+            let before = try copy.keyFiles()
             let interruption = Interruption(at: number) {
-                guard let forged = try? forger.replaceSlots(isLater: true, keeping: slots) else { return }
-                // Waits for no lock, as the program may have it.
-                _ = try? UserUnlock(kernel: KernelKeyring()).remove(forged.storeID)
-                try? store.publish(forged.unlockKeys.filter { levels.contains($0.key) })
+                var forger = forger
+                forger.store = copy
+                try? change.undo(forger, before)
+                placed.withLock { $0 = try? readBytes(copy.keybag) }
             }
-            let program = store.backend(interruption.calls)
+            // Others work on what is open already.
+            let calls = SystemCalls {
+                if [.open, .stat, .rename].contains($0) { interruption.call() }
+                return nil
+            }
+            let program = copy.backend(calls, remembers: false)
+            if change != .setPasscode { try copy.backend().unlock(.value("1234"), scope: .user) }
+            if change == .rotateKeys { try program.unlock(.value("1234")) }
             interruption.raise()
-            do {
-                try change(program)
-                let present = try store.openedKeybag().slots.map(\.id)
-                if present.count > slots.count {
-                    #expect(throws: LockboxError.self, "before call \(number)") {
-                        try program.lockbox()
-                            .archiveObject("next", forKey: "new", accessibility: accessibility)
-                    }
-                }
-            } catch { refused += 1 }
+            let isDone = (try? change.make(program)) != nil
+            if try placed.withLock({ $0 }) == readBytes(copy.keybag) {
+                if !isDone { refused += 1 }
+                let error = lockboxError { try program.lockbox().archiveObject("next", forKey: "new") }
+                #expect(!isDone || error != nil, "call \(number)")
+            }
             if !interruption.hasHappened { break }
         }
         #expect(refused > 3 / Interruption.stride)
     }
 
-    @Test(.needsKernelKeyring, arguments: [[.afterFirstUnlock], UnlockLevel.allCases])
-    func whatIsAcceptedIsWhatThePasscodeOpens(_ levels: [UnlockLevel]) throws {
-        try everyCallWithUnlock(levels, .afterFirstUnlock) {
-            try $0.acceptRestored(.passcode(.value("1234")))
-        }
-    }
+    // MARK: Keybags that are taken
 
-    @Test(.needsKernelKeyring) func whatIsChangedIsWhatThePasscodeOpens() throws {
-        try everyCallWithUnlock(UnlockLevel.allCases, .whenUnlocked) {
-            try $0.changePasscode(from: .value("1234"), to: .value("5678"), strength: .interactive)
-        }
-    }
-
-    /// Another process changes the keys and locks the store. The kernel's keys open the classes that it keeps open.
-    @Test(.needsKernelKeyring) func whoUsesTheUsersUnlockGoesOnAfterAChange() throws {
-        defer { store.lockForEverybody() }
-        let owner = try store.backend().setUp(items: ["k": .whenUnlocked, "after": .afterFirstUnlock])
-        let program = store.backend()
-        try #require(try program.unlock(.value("1234"), scope: .user) == .user)
+    /// A program that knows nothing looks at a keybag without slots: the store's own from before, or one that hides them.
+    @Test(arguments: [true, false]) func keysOfAFirstLookAreForgotten(isHidden: Bool) throws {
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let (forger, program) = (try Forger(store), store.backend(remembers: false))
+        let before = try store.openedKeybag()
+        let known = try before.open(before.unlockKeys(with: nil)).unlockKeys
+        if !isHidden { _ = try program.slots }
+        try store.backend().setUp(recovery: RecoveryCode()).addSlot(service, label: "a service")
+        let owners = try readBytes(store.keybag)
+        let forged =
+            try isHidden
+            ? forger.hideSlots()
+            : forger.replaceSlots { ($0.generation, $0.unlockKeys) = ($0.generation - 1, known) }
+        #expect(try program.lockState == (isHidden ? .unprotected : .beforeFirstUnlock))
+        try overwriteBoth(store.keybag, owners)
+        try program.unlock(with: service)
         let lockbox = try program.lockbox()
-        #expect(try lockbox.unarchiveObject(forKey: "after") == "old")
-        try owner.rotateKeys()
-        try owner.changePasscode(to: .value("5678"), strength: .interactive)
-        try owner.lock()
-        #expect(try lockbox.unarchiveObject(forKey: "after") == "old")
-        expectError(.interactionNotAllowed) { try lockbox.unarchiveObject(String.self, forKey: "k") }
-        try #require(try store.backend().unlock(.value("5678"), scope: .user) == .user)
-        #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
+        expectError(.interactionNotAllowed) { try lockbox.archiveObject("next", forKey: "new") }
+        try store.plant(at: "planted", naming: "planted", sealedWith: forged.keys)
+        #expect(throws: LockboxError.self) { try lockbox.unarchiveObject(Data.self, forKey: "planted") }
+        // What it can write, it seals with the owner's keys.
+        try lockbox.archiveObject("next", forKey: "later", accessibility: .afterFirstUnlock)
+        let owner = store.backend()
+        try owner.unlock(.value("1234"))
+        #expect(try owner.lockbox().unarchiveObject(forKey: "later") == "next")
     }
 
-    // MARK: Older keybags
+    /// A service takes the attacker's slots, which change neither what former keys open nor which classes are proven.
+    @Test func aForgedKeybagOpensNothingUnderFormerKeysAndProvesNoClass() throws {
+        let (forger, owner) = try forger(["k": .afterFirstUnlock, "left": .afterFirstUnlock])
+        let (path, earlier) = (try store.path("k"), try readBytes(store.path("k")))
+        try owner.lockbox().archiveObject("later", forKey: "k", accessibility: .afterFirstUnlock)
+        try owner.changePasscode(to: .value("5678"), strength: .interactive, resealing: false)
+        let program = store.backend(remembers: false)
+        try program.unlock(with: service)
+        let lockbox = try program.lockbox()
+        #expect(try lockbox.unarchiveObject(forKey: "left") == "old", "the control")
+        try overwrite(path, earlier)
+        var manifest = Manifest()
+        let id = try #require(RecordID(name: Path.name(of: path)))
+        manifest.add(id, earlier.withUnsafeBytes(RecordHash.init(hashing:)))
+        let (hash, bytes) = manifest.encoded(maximumLength: .max)[0]
+        try overwrite("\(store.directory)/items/manifest/\(hash.name)", bytes)
+        let epoch = try store.openedKeybag().firstProtected
+        try forger.replaceSlots { $0.closeOlderEpochs(listing: hash) { _ in true } }
+        #expect(try program.slots.count == 1, "it is taken")
+        #expect(try store.openedKeybag().firstProtected < epoch)
+        expectError(.corrupt) { try lockbox.unarchiveObject(String.self, forKey: "k") }
+        #expect(try program.keyStore.current().keyring.protection(ofEpoch: epoch - 1) == .earlierThanSlots)
+    }
+
+    /// A service's slot gives the unlock key of `afterFirstUnlock`, and so does the kernel after a lock.
+    @Test func aSlotThatIsListedWithoutItsLevelOpensNothing() throws {
+        let (forger, _) = try forger()
+        let service = store.backend()
+        try service.unlock(with: self.service)
+        let unlockKey = try #require(try service.keyStore.current().unlockKeys[.afterFirstUnlock])
+        var listed = try store.openedKeybag().slots
+        for index in listed.indices { listed[index].grants.removeAll { $0.level == .unlocked } }
+        let forged = try forger.replaceSlots(isLater: true) { $0.unlockKeys[.afterFirstUnlock] = unlockKey }
+        try overwriteBoth(store.keybag, forged.encoded(deviceKey: store.deviceKeys()[0], listing: listed))
+        let program = store.backend(remembers: false)
+        #expect(throws: LockboxError.self) { try program.unlock(.value("1234")) }
+        #expect(throws: LockboxError.self) {
+            try program.lockbox().archiveObject("next", forKey: "new", accessibility: .afterFirstUnlock)
+        }
+    }
 
     /// The keybag that lists the first slot and still seals with keys that the device key opens is there for a moment.
     @Test func nothingIsSealedWithKeysFromBeforeTheFirstSlot() throws {
@@ -291,85 +222,65 @@ import Testing
         var item = try readBytes(store.path("new"))
         let epoch = try #require(item.withUnsafeMutableBytes { ItemHeader.beginning(of: $0)?.epoch })
         #expect(try epoch >= store.openedKeybag().firstProtected && epoch > before.epoch)
-        #expect(try lockbox.unarchiveObject(forKey: "new") == "next")
         #expect(try lockbox.unarchiveObject(forKey: "k") == "old")
     }
 
-    /// Whoever has the device key puts the files from before back, before each system call.
-    @Test(arguments: ["changePasscode", "removePasscode", "rotateKeys"])
-    func aChangeThatWasUndoneIsNotSaidToBeDone(_ name: String) throws {
-        var (number, refused) = (Interruption.start, 0)
-        while true {
-            number += Interruption.stride
-            let store = try TestStore()
-            try store.backend().setUp(items: ["k": .whenUnlocked])
-            let generation = try store.openedKeybag().generation
-            let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
-            let interruption = Interruption(at: number) { [store] in
-                try? overwriteBoth(store.keybag, keybag)
-                try? overwriteBoth(store.deviceKey, deviceKey)
-            }
-            let program = store.backend(interruption.calls, remembers: false)
-            try program.unlock(.value("1234"))
-            interruption.raise()
-            var isSaid = true
-            do {
-                switch name {
-                case "changePasscode": try program.changePasscode(to: .value("5678"), strength: .interactive)
-                case "removePasscode": try program.removePasscode()
-                default: try program.rotateKeys()
-                }
-            } catch { isSaid = false }
-            // A new keybag beside the old device key opens with neither.
-            if (try? store.openedKeybag())?.generation == generation {
-                if isSaid {
-                    expectError(.rolledBack, "\(name), before call \(number)") {
-                        try program.lockbox().archiveObject("next", forKey: "new")
-                    }
-                } else {
-                    refused += 1
-                }
-            }
-            if !interruption.hasHappened { break }
-        }
-        #expect(refused > 3 / Interruption.stride)
-    }
+    // MARK: Records of the kernel
 
-    /// A program of the same user raises the numbers that are remembered to the highest that count.
-    @Test(.needsKernelKeyring, arguments: [47, 48])
-    func aStoreThatIsAcceptedIsRememberedAgain(_ bits: Int) throws {
-        try store.backend().setUp(items: ["k": .whenUnlocked])
-        let own = try store.openedKeybag()
-        store.memory.remember(
-            own.storeID,
-            own.owner.key,
-            .init(generation: (1 << bits) - 1, epoch: (1 << 31) - 1)
-        )
-        expectError(.rolledBack) { try store.backend().slots }
-        try store.backend().acceptRestored(.passcode(.value("1234")))
-        let program = store.backend()
-        try program.unlock(.value("1234"))
-        let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
-        try program.rotateKeys()
-        try overwriteBoth(store.keybag, keybag)
-        try overwriteBoth(store.deviceKey, deviceKey)
-        expectError(.rolledBack) { try store.backend().slots }
-        expectError(.rolledBack) { try program.slots }
-    }
-
-    @Test func aGenerationThatNobodyReachesMakesAProcessForgetNothing() throws {
-        let owner = try store.backend(remembers: false).setUp(items: ["k": .whenUnlocked])
-        let (keybag, deviceKey) = (try readBytes(store.keybag), try readBytes(store.deviceKey))
+    @Test(.needsKernelKeyring) func aRecordThatOpensNothingGetsNoNextKeys() throws {
+        defer { store.lockForEverybody() }
+        let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
+        try store.publish([.unlocked: .random(), .afterFirstUnlock: .random()])
+        #expect(try store.backend().lockState == .beforeFirstUnlock, "the control")
         try owner.rotateKeys()
+        #expect(try store.backend().lockState == .beforeFirstUnlock)
+    }
+
+    @Test(.needsKernelKeyring) func aServiceThatHasUnlockedItselfTakesNoForgedUnlock() throws {
+        defer { store.lockForEverybody() }
+        let (forger, _) = try forger()
         let program = store.backend(remembers: false)
-        _ = try program.slots
-        try store.resealKeybag { record in
-            let highest = withUnsafeBytes(of: (UInt64(1) << 48).littleEndian, Array.init)
-            record.replaceSubrange(8..<16, with: highest)
+        try program.unlock(with: service)
+        try store.publish(forger.replaceSlots(isLater: true).unlockKeys)
+        #expect(try store.backend(remembers: false).lockState == .unlocked, "the control")
+        for accessibility in [Accessibility.whenUnlocked, .afterFirstUnlock] {
+            expectError(.interactionNotAllowed) {
+                try program.lockbox().archiveObject("next", forKey: "new", accessibility: accessibility)
+            }
         }
-        _ = try? program.slots
-        try overwriteBoth(store.keybag, keybag)
-        try overwriteBoth(store.deviceKey, deviceKey)
-        expectError(.rolledBack) { try program.slots }
+    }
+}
+
+extension ForgedKeybagTests.Change {
+    fileprivate func make(_ program: EncryptedFileBackend) throws {
+        switch self {
+        case .setPasscode: try program.setPasscode(.value("1234"), strength: .interactive, resealing: false)
+        case .changePasscode:
+            try program.changePasscode(
+                from: .value("1234"),
+                to: .value("5678"),
+                strength: .interactive,
+                resealing: false
+            )
+        case .rotateKeys: try program.rotateKeys()
+        case .acceptRestored: try program.acceptRestored(.passcode(.value("1234")))
+        }
+    }
+
+    /// Removes the slots, puts back what was there, or puts a slot beside the owner's and unlocks that keybag in the kernel.
+    fileprivate func undo(_ forger: Forger, _ before: KeyFiles) throws {
+        switch self {
+        case .setPasscode: try forger.removeSlots()
+        case .rotateKeys: try forger.store.putBack(before)
+        case .changePasscode, .acceptRestored:
+            let slots = try Keybag.read(
+                before.keybag,
+                before.deviceKey.withUnsafeBytes { try DeviceKeyRecord.decode($0) }
+            ).slots
+            let forged = try forger.replaceSlots(isLater: true, keeping: slots)
+            // Waits for no lock, as the program may have it.
+            _ = try? UserUnlock(kernel: KernelKeyring()).remove(forged.storeID)
+            try forger.store.publish(forged.unlockKeys)
+        }
     }
 }

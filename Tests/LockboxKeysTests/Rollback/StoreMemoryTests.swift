@@ -74,6 +74,7 @@ import Testing
         let id = String(repeating: "0", count: 32)
         let lines = [
             "", "#", id, "\(id) - 1", "\(id) - -1 1", "\(id) 00 1 1", "\(id)00 - 1 1", "\(id) - 1 4294967296",
+            "\(id) - 281474976710656 1",
         ]
         let text = try String(decoding: readBytes(path), as: UTF8.self)
         try overwrite(path, Array((lines.joined(separator: "\n") + "\n" + text).utf8))
@@ -112,16 +113,6 @@ import Testing
         #expect(try other.entries.map(\.owner) == [store.openedKeybag().owner.key])
     }
 
-    @Test func whoSleptThroughTheRemovalAcceptsTheNextStore() throws {
-        let owner = try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
-        try unlock(otherProgram())
-        try owner.removePasscode(includingOtherSlots: true)
-        try owner.setPasscode(.value("5678"), strength: .interactive)
-        expectError(.authenticationFailed) { try otherProgram().unlock(.value("5678")) }
-        try otherProgram().acceptRestored(.passcode(.value("5678")))
-        try otherProgram().unlock(.value("5678"))
-    }
-
     /// A home that is not this user's, as with `sudo`, or a file in the folder's place.
     @Test func nothingIsWrittenWhereItDoesNotBelong() throws {
         let folder = Path.parent(of: store.directory)
@@ -133,5 +124,42 @@ import Testing
             memory.remember(.random(), nil, .init(generation: 1, epoch: 1))
             #expect(memory.entries.isEmpty && !FileManager.default.fileExists(atPath: memory.path))
         }
+    }
+
+    // MARK: Many programs and stores
+
+    @Test func changesAtOnceAreAllRemembered() throws {
+        let stores = (0..<32).map { StoreID(repeating: UInt8($0)) }
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for generation in 1...8 {
+                for store in stores[(4 * thread)..<(4 * thread + 4)] {
+                    let memory = StoreMemory(self.store.memory.path, of: nil)
+                    memory.remember(store, nil, .init(generation: UInt64(generation), epoch: 1))
+                    // From a process that read the keybag before, and was slow.
+                    memory.remember(store, nil, .init(generation: UInt64(generation / 2), epoch: 1))
+                }
+            }
+        }
+        let memory = StoreMemory(store.memory.path, of: nil)
+        #expect(Set(memory.entries.map(\.numbers.generation)) == [8])
+    }
+
+    @Test func aProgramThatWasStoppedWithTheLockStopsNoOther() throws {
+        let memory = StoreMemory(store.memory.path, of: nil)
+        memory.remember(StoreID(repeating: 1), nil, .init(generation: 1, epoch: 1))
+        let held = open(Path.parent(of: memory.path), O_RDONLY | O_CLOEXEC)
+        defer { close(held) }
+        try #require(flock(held, LOCK_EX | LOCK_NB) == 0)
+        memory.remember(StoreID(repeating: 1), nil, .init(generation: 2, epoch: 1))
+        #expect(memory.entry(of: StoreID(repeating: 1))?.numbers.generation == 2)
+    }
+
+    @Test func onlyTheStoresThatWereChangedLastAreRemembered() throws {
+        let (count, id) = (StoreMemory.maximumEntries + 5, String(repeating: "0", count: 29))
+        mkdir(Path.parent(of: store.memory.path), 0o700)
+        let lines = (0..<count).map { "\(id)\(100 + $0) - \($0) 1\n" }
+        try overwrite(store.memory.path, Array(lines.joined().utf8))
+        store.memory.remember(.random(), nil, .init(generation: UInt64(count), epoch: 1))
+        #expect(store.memory.entries.map(\.numbers.generation) == (6...count).map(UInt64.init))
     }
 }

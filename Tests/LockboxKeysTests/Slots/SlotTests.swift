@@ -191,6 +191,22 @@ import Lockbox
         #expect(try backend.lockState == .unprotected)
     }
 
+    @Test func aSlotIsNamedIfItIsOlderThanTheLastRevocation() throws {
+        let owner = try backendWithRecovery()
+        func older() throws -> [SlotKind] { try owner.slots.filter(\.isOlderThanRevocation).map(\.kind) }
+        try owner.rotateKeys()
+        #expect(try older() == [], "nobody's secret was taken away")
+        try owner.changePasscode(to: .value("5678"), strength: .interactive)
+        #expect(try older() == [.recoveryCode])
+        let (old, new) = (try #require(try owner.slots.last), RecoveryCode())
+        try owner.addRecoveryCode(new, confirmation: .value(new.text))
+        #expect(try owner.slots.map(\.isOlderThanRevocation) == [false, true, false])
+        try owner.removeSlot(old.id)
+        #expect(try older() == [], "that it was replaced takes nothing away from the others")
+        try owner.removeSlot(#require(try owner.slots.last).id)
+        #expect(try older() == [.passcode])
+    }
+
     @Test func aStoreHasAtMost32Slots() throws {
         let backend = store.backend()
         for number in 0..<Keybag.maximumSlots {
@@ -252,6 +268,50 @@ import Lockbox
         for method in [passcode, code, .key(.bytes(Self.key))] {
             let parameters = try method.enroll(salt: salt).parameters
             expectError(.corrupt) { try method.deriveSecret(parameters + [0], salt: salt) }
+        }
+    }
+
+    /// The same key may open less in a slot that was added before.
+    @Test func theSlotThatOpensMostIsTakenFirst() throws {
+        let own = try store.backend().setUp(recovery: RecoveryCode())
+        let key = [UInt8](repeating: 9, count: 32)
+        try own.addSlot(.key(.bytes(key)), label: "a service")
+        try own.addSlot(.key(.bytes(key)), label: "everything", opensAllClasses: true)
+        let other = store.backend()
+        try other.unlock(with: .key(.bytes(key)))
+        #expect(try other.lockState == .unlocked)
+    }
+
+    /// A chip that knows the slot, and refuses the PIN, says more than one that does not.
+    @Test func theAnswerOfTheRightChipIsReported() throws {
+        let own = try store.backend().setUp(recovery: RecoveryCode())
+        for chip: UInt8 in 1...2 {
+            try own.addSlot(Chip(number: chip), label: "\(chip)", opensAllClasses: true)
+        }
+        for answer in [LockboxError.wrongPasscode, .accessDenied(endpoint: "chip", reason: "locked out")] {
+            expectError(answer.code) { try store.backend().unlock(with: Chip(number: 1, answer: answer)) }
+        }
+        expectError(.notReachable) { try store.backend().unlock(with: Chip(number: 3)) }
+        try store.backend().unlock(with: Chip(number: 2))
+    }
+
+    /// A chip opens its own slots only.
+    private struct Chip: UnlockMethod {
+        let number: UInt8
+        var answer: LockboxError?
+
+        var kind: SlotKind { .tpm }
+
+        func enroll(salt: [UInt8]) throws -> SlotEnrollment {
+            SlotEnrollment(parameters: [number], secret: salt)
+        }
+
+        func deriveSecret(_ parameters: [UInt8], salt: [UInt8]) throws -> [UInt8] {
+            guard parameters == [number] else {
+                throw LockboxError.notReachable(endpoint: "chip", reason: "it is another chip's")
+            }
+            if let answer { throw answer }
+            return salt
         }
     }
 }

@@ -226,11 +226,11 @@ import Testing
 
     /// The system lacks memory for a moment, which says nothing of an item or a folder.
     @Test func aLackOfMemoryExcludesNothing() throws {
+        try store.backend().setUp(items: ["a": .always, "k": .whenUnlocked])
         var (number, isHit) = (0, true)
         while isHit {
             number += 1
-            let (store, opens) = (try TestStore(), Protected<Int?>(nil))
-            try store.backend().setUp(items: ["a": .always, "k": .whenUnlocked])
+            let (store, opens) = (try TestStore(copying: store), Protected<Int?>(nil))
             let owner = store.backend(
                 SystemCalls { [number] call in
                     guard call == .open || call == .readdir else { return nil }

@@ -47,7 +47,7 @@ import Testing
                     }
                 }
             )
-            expectError(.storageFailure) { try dying.rotateKeys() }
+            expectError(.outcomeUnknown) { try dying.rotateKeys() }
             let (keybag, value) = (try store.openedKeybag(), try read("0", reader))
             #expect(keybag.isPrepared && value == "v")
             prepared = keybag.epoch + 1
