@@ -42,7 +42,7 @@ import LockboxPlatform
 
     /// Whoever had the unlock keys, from the kernel or from memory, can open nothing with them any more.
     @Test(arguments: ["set", "add", "remove", "rotate"])
-    func everyChangeMakesNewUnlockKeys(_ change: String) throws {
+    func everyChangeMakesNewUnlockKeysAndADeviceKey(_ change: String) throws {
         let backend = try backendWithCode()
         let opened = try backend.keyStore.current()
         let old = opened.unlockKeys
@@ -56,6 +56,7 @@ import LockboxPlatform
         default: try backend.rotateKeys()
         }
         let keybag = try store.openedKeybag()
+        #expect(!keybag.deviceKey.isEqual(to: opened.keybag.deviceKey))
         #expect(old.count == UnlockLevel.allCases.count)
         for (level, key) in old {
             #expect(throws: RecordError.notAuthentic, "\(level)") { try keybag.open([level: key]) }

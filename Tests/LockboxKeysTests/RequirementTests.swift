@@ -169,4 +169,20 @@ import Lockbox
         try lockbox.removeObject(forKey: "ak")
         #expect(try lockbox.unarchiveObject(String.self, forKey: "ak") == nil)
     }
+
+    @Test func theIdentityStaysUntilThereIsAFirstSlotAgain() throws {
+        let owner = try store.backend().setUp(recovery: RecoveryCode(), items: ["k": .whenUnlocked])
+        func identity() throws -> String? { try store.backend().status()?.identity }
+        let first = try identity()
+        try owner.changePasscode(to: .value("5678"), strength: .interactive)
+        try owner.rotateKeys()
+        try owner.removePasscode(includingOtherSlots: true)
+        #expect(try identity() == first)
+        let required = backend(.init(identity: first))
+        let before = try store.snapshot()
+        expectError(.requirementNotMet) { try required.setPasscode(.value("1234"), strength: .interactive) }
+        #expect(try store.snapshot() == before)
+        try store.backend().setPasscode(.value("1234"), strength: .interactive)
+        #expect(try identity() != first)
+    }
 }

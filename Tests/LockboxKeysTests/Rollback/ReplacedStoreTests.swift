@@ -99,21 +99,4 @@ import Testing
         try store.backend().lockbox().archiveObject("next", forKey: "k")
         #expect(try store.backend().lockbox().unarchiveObject(forKey: "k") == "next")
     }
-
-    // MARK: The identity
-
-    @Test func theIdentityStaysUntilThereIsAFirstSlotAgain() throws {
-        let owner = try store.backend().setUp(recovery: code, items: ["k": .whenUnlocked])
-        let first = try identity
-        try owner.changePasscode(to: .value("5678"), strength: .interactive)
-        try owner.rotateKeys()
-        try owner.removePasscode(includingOtherSlots: true)
-        #expect(try identity == first)
-        let required = store.backend(requires: .init(identity: first))
-        let before = try store.snapshot()
-        expectError(.requirementNotMet) { try required.setPasscode(.value("1234"), strength: .interactive) }
-        #expect(try store.snapshot() == before)
-        try store.backend().setPasscode(.value("1234"), strength: .interactive)
-        #expect(try identity != first)
-    }
 }

@@ -104,26 +104,6 @@ import Lockbox
         #expect(try other.lockbox().unarchiveObject(forKey: "k") == "old")
     }
 
-    /// Each can be changed. The other one is then an old state of the same store, until its owner accepts it.
-    @Test func oneOfTwoCopiesIsTheNewest() throws {
-        try store.backend().setUp(items: ["k": .whenUnlocked])
-        let copy = try TestStore(copying: store)
-        func program(_ folder: TestStore) -> EncryptedFileBackend {
-            folder.backend(memory: StoreMemory(store.memory.path, of: folder.directory))
-        }
-        try program(copy).unlock(.value("1234"))
-        for (newest, other) in [(copy, store), (store, copy)] {
-            let backend = program(newest)
-            try backend.acceptRestored(.passcode(.value("1234")))
-            #expect(try backend.lockbox().unarchiveObject(forKey: "k") == "old")
-            try backend.rotateKeys()
-            let before = try other.snapshot()
-            expectError(.rolledBack) { try program(other).unlock(.value("1234")) }
-            #expect(try other.snapshot() == before)
-        }
-        #expect(try store.openedKeybag().epoch > copy.openedKeybag().epoch, "no epoch comes twice")
-    }
-
     // MARK: Places
 
     /// A path has many spellings. A copy is the same store, wherever it is.
@@ -164,44 +144,5 @@ import Lockbox
         #expect(try other.verify().findings.map(\.kind) == [.interrupted])
         #expect(try other.rotateKeys().isComplete)
         #expect(try other.status()?.isInterrupted == false && other.verify().findings.isEmpty)
-    }
-
-    // MARK: Items
-
-    /// Puts the items that are there now into a copy of the store as it was, and counts those that open.
-    private func openable(in old: TestStore, _ method: (any UnlockMethod)? = nil) throws -> Int {
-        let copy = try TestStore(copying: old)
-        try FileManager.default.removeItem(atPath: "\(copy.directory)/items")
-        try FileManager.default.copyItem(
-            atPath: "\(store.directory)/items",
-            toPath: "\(copy.directory)/items"
-        )
-        let backend = copy.backend()
-        if let method { try backend.unlock(with: method) }
-        var count = 0
-        for key in Accessibility.allCases.map(\.rawValue) + ["later"] {
-            if (try? backend.lockbox().unarchiveObject(String.self, forKey: key)) != nil { count += 1 }
-        }
-        return count
-    }
-
-    @Test(arguments: ["change", "remove", "rotate", "remove slot"])
-    func oldKeysOpenNothingAfterwards(_ change: String) throws {
-        let code = RecoveryCode()
-        let backend = try store.backend().setUp(recovery: code, items: .everyClass)
-        let old = try TestStore(copying: store)
-        let method = SecretUnlock.recoveryCode(.value(code.text))
-        #expect(try openable(in: old, method) > 0, "the control")
-        let report =
-            switch change {
-            case "change": try backend.changePasscode(to: .value("5678"), strength: .interactive)
-            case "remove": try backend.removePasscode()
-            case "rotate": try backend.rotateKeys()
-            default: try backend.removeSlot(#require(try backend.slots.last).id)
-            }
-        #expect(report.isComplete && report.hasNewDeviceKey)
-        try backend.lockbox().archiveObject("new", forKey: "later")
-        #expect(try openable(in: old, method) == 0)
-        #expect(try openable(in: old) == 0)
     }
 }
