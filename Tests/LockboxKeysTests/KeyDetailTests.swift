@@ -136,7 +136,7 @@ import LockboxPlatform
             #expect(try copy.backend().lockbox().unarchiveObject(forKey: "k") == "v", "call \(number)")
             try #require(taking.hasHappened)
         }
-        #expect(timesTaken.withLock { $0 } > 1)
+        #expect(timesTaken.withLock { $0 } > 0)
     }
 
     // MARK: One look

@@ -57,22 +57,8 @@ struct KeybagWriter: Sendable {
                 continue
             }
             if isOwn { try keepOpen(next.contents) }
-            try checkFollows(next.contents)
             return !device.isEqual(to: opened.keybag.deviceKey)
         }
-    }
-
-    /// Throws if the keybag is neither the one written nor one by a writer that could open that.
-    private func checkFollows(_ written: KeybagContents) throws {
-        guard !written.slots.isEmpty, let key = written.unlockKeys[.unlocked] else { return }
-        let current = try keys.current()
-        // A keybag from before it, under the same keys, has a lower generation.
-        if (try? current.keybag.open([.unlocked: key])) != nil { return }
-        if current.keybag.follows(written.owner.key) { return }
-        throw LockboxError.outcomeUnknown(
-            record: keys.reader.location,
-            reason: "it was changed again, and this program cannot open it any more"
-        )
     }
 
     /// Keeps the store unlocked for this process if it has removed the slot that it was unlocked with.
@@ -140,6 +126,7 @@ struct KeybagWriter: Sendable {
         keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn)
         try endDeviceKey(device, written, lock)
         keys.reader.copies.make(of: keys.reader.copiedRecords, lock)
+        // Refuses what does not follow the keybag that was written.
         try keys.load(slotKeys: next.slotKeys)
         if isNewEpoch { try keys.userUnlock.republish(records, for: nextKeys) }
         return device.key
