@@ -167,13 +167,13 @@ struct Silence {
     private var time = Duration.zero
     private var last = world.awakeTime
 
-    private static let all = Protected<[String: Silence]>([:])
+    private static let all = ProcessWide { Protected<[String: Silence]>([:]) }
 
     /// - Parameter takeover: The caller's limit. The longer one of this and the holder's counts.
     fileprivate static func isOver(_ claim: String, for takeover: Duration) -> Bool {
         let holder = Claim(claim)
         let (id, patience) = (holder.map { "\($0.id)" } ?? claim, max(takeover, holder?.takeover ?? .zero))
-        return all.withLock { all in
+        return all.value.withLock { all in
             if all.count > 1000 { all = [:] }
             let isOver = all[id, default: Silence()].lasts(with: claim, patience: patience) >= patience
             if isOver { all[id] = nil }

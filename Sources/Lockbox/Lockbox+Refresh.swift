@@ -360,7 +360,8 @@ private struct Refresh: Sendable {
 
 /// The refreshes of this process that use a token.
 final class RunningRefreshes: Sendable {
-    static let shared = RunningRefreshes()
+    private static let ofProcess = ProcessWide { RunningRefreshes() }
+    static var shared: RunningRefreshes { ofProcess.value }
 
     private struct State {
         var count = 0

@@ -13,6 +13,7 @@ package func offPool<Success: Sendable>(
     isCancelable: Bool = true,
     _ work: @escaping @Sendable () throws -> Success
 ) async throws -> Success {
+    if world.givesEachTaskAThread { return try work() }
     let isCanceled = Protected(false)
     let result: Result<Success, any Error> = await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in

@@ -49,7 +49,9 @@ struct SimulatedClient: Sendable {
     func perform(_ operation: SimulatedHistory.Operation, note: (String?) -> Void) throws
         -> SimulatedHistory.Answer
     {
-        do { return try keys.unlocking { try performed(operation, note) } } catch let error as LockboxError {
+        do { return try keys.unlocking { try performed(operation, note) } } catch is SimulatedIssuer.Refused {
+            return .refused
+        } catch let error as LockboxError {
             switch error.code {
             case .itemNotFound: return .absent
             case .duplicateItem: return .duplicate
@@ -111,6 +113,7 @@ struct SimulatedClient: Sendable {
                 WriteOptions(accessibility: Accessibility(rawValue: `class`)),
                 forKey: name(key)
             )
+        case .refresh(let key, let value): return .value(try refresh(key, value, note))
         case .passcode(let new, let isFirstAllowed):
             return try keys.setPasscode(new, isFirstAllowed: isFirstAllowed)
         case .addSlot(let slot, let isFirstAllowed):
@@ -167,6 +170,29 @@ struct SimulatedClient: Sendable {
             $0 = value
         }
         return found
+    }
+
+    /// - Parameter note: Called with the token before it is used.
+    private func refresh(_ key: Int, _ new: String, _ note: (String?) -> Void) throws -> String? {
+        let (box, name, issuer) = (box(key), name(key), knowledge.issuer)
+        let used = SimulatedBox<String?>(nil)
+        defer { note(used.value) }
+        do {
+            return try SimulatedTask.run {
+                try await box.refreshed(
+                    name,
+                    as: String.self,
+                    limits: .init(takeover: .milliseconds(40), storing: .milliseconds(200)),
+                    isFresh: issuer.isFresh
+                ) { old in
+                    used.value = old.value
+                    return try issuer.exchange(old.value, for: new, of: key, wasTold: old.mayBeSpent)
+                }
+            }
+        } catch let error as Lockbox.RefreshError<String> {
+            if let used = used.value { issuer.excuse(used, of: key) }
+            throw error.reason
+        }
     }
 
     private func migrate(_ from: Int, _ to: Int, _ isNamed: Bool) throws -> SimulatedHistory.Answer {

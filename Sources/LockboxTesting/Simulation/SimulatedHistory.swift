@@ -28,6 +28,8 @@ struct SimulatedHistory {
         case convert(Int, isNamed: Bool)
         /// Gives an item another class.
         case reclass(Int, class: String)
+        /// Refreshes a token that may be used once.
+        case refresh(Int, String)
         case batch(writing: Int, String, removing: Int)
         case readAll(prefix: Int)
         case removeAll(prefix: Int)
@@ -129,6 +131,10 @@ struct SimulatedHistory {
         case (.move(let from, let to, let replacing), _): return [.move(from, to, replacing: replacing)]
         case (.copy(let from, let to, let replacing), _): return [.copy(from, to, replacing: replacing)]
         case (.migrate(let from, let to, _), _): return [.migrate(from, to)]
+        case (.refresh(let key, let value), let answer) where answer == .none || answer == .value(value):
+            return call.note.map { [.exchange(key, from: $0, to: value, class: nil)] } ?? []
+        case (.refresh(let key, _), .value(let value?)): return [.holds(key, value)]
+        case (.refresh(let key, _), _): return [.isAbsent(key)]
         case (.writeOld(let key, let value, let `class`), _):
             return [.write(key, value.inFormOfLockbox2, class: `class`)]
         case (.readOld(let key), .value(let value?)): return [.holds(key, value)]

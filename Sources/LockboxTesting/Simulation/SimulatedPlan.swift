@@ -1,7 +1,7 @@
 /// What the processes of a day are about. Few keys and few kinds of calls make them meet.
 struct SimulatedPlan: Sendable {
     private enum Kind: CaseIterable {
-        case write, writeClass, reclass, add, remove, expire, update, read, readAll, removeAll, removeExpired
+        case write, writeClass, reclass, add, remove, expire, update, read, readAll, removeAll, removeExpired, refresh
         case move, copy, migrate, batch, writeOld, readOld, rewriteOld, convert
         case export, load, lock, passcode, rotate, verify, addSlot, removeSlot, unlock
     }
@@ -15,10 +15,16 @@ struct SimulatedPlan: Sendable {
         [.passcode, .rotate, .addSlot, .removeSlot, .unlock],
     ]
 
+    /// Tokens that may be used once must not be copied.
+    private static let ofSessions: [Kind] = [
+        .refresh, .refresh, .refresh, .refresh, .write, .update, .reclass, .remove, .read, .rotate, .lock,
+    ]
+
     private let knowledge: SimulatedKnowledge
     private let keys: [Int]
     /// The calls that most are.
     private let favorites: [Kind]
+    private let isOfSessions: Bool
     /// Whether the last slot may be removed that day, or the first one added. Not both: the first one makes another owner of the store,
     /// which a process that knew the one before refuses as long as it lives.
     private let removesLastSlot: Bool
@@ -29,12 +35,13 @@ struct SimulatedPlan: Sendable {
         self.knowledge = knowledge
         keys = Array(Simulation.keys.indices.shuffled(using: &random).prefix(1 + random.below(4)))
         favorites = Self.favorites[random.below(Self.favorites.count)]
+        isOfSessions = random.happens(12_000)
         removesLastSlot = random.happens(50_000)
     }
 
     func operation(_ number: Int, _ random: inout SimulatedRandom) -> SimulatedHistory.Operation {
         if let last = last.value, random.happens(20_000) { return last }
-        let kinds = random.happens(80_000) ? favorites : Kind.allCases
+        let kinds = isOfSessions ? Self.ofSessions : random.happens(80_000) ? favorites : Kind.allCases
         let operation = operation(kinds[random.below(kinds.count)], number, &random)
         switch operation {
         case .move, .copy, .migrate, .removeAll: last.value = operation
@@ -56,6 +63,7 @@ struct SimulatedPlan: Sendable {
         case .readOld: return .readOld(key)
         case .rewriteOld: return .rewriteOld(key)
         case .convert: return .convert(key, isNamed: replacing)
+        case .refresh: return isOfSessions ? .refresh(key, value) : .read(key)
         case .reclass: return .reclass(key, class: `class`)
         case .add: return .add(key, value)
         case .remove: return .remove(key)

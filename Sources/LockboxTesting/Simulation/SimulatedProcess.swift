@@ -414,6 +414,8 @@ package final class SimulatedProcess: World, @unchecked Sendable {
 
     // MARK: Threads
 
+    package var givesEachTaskAThread: Bool { true }
+
     package func detach(_ body: @escaping @Sendable () -> Void) -> CInt {
         guard machine.step(self, "pthread_create"), !machine.fails() else { return EAGAIN }
         return machine.begin(self, body)

@@ -118,6 +118,7 @@ struct SimulatedLife {
     mutating func playDay() -> String? {
         let recorder = SimulatedRecorder(machine, knowledge, leavingOut: leftOut)
         machine.chances = machine.random.chances()
+        knowledge.issuer.beginDay(machine.counts)
         let plan = SimulatedPlan(knowledge, &machine.random)
         let day = SimulatedDay(machine, knowledge, plan, recorder)
         for _ in 0...machine.random.below(3) {
@@ -134,7 +135,7 @@ struct SimulatedLife {
         machine.files.settle()
         calls = recorder.history.calls.map(\.description)
         machine.trace?(calls.joined(separator: "\n"))
-        if let reason = recorder.unexpected { return reason }
+        if let reason = recorder.unexpected ?? knowledge.issuer.fault { return reason }
         let isDamaged = machine.counts.failures > 0
         switch alone({ try $0.look(isDamaged: isDamaged) }) {
         case .failure(let error): return "nothing opens afterwards: \(error)"
@@ -247,6 +248,7 @@ final class SimulatedKnowledge: @unchecked Sendable {
     /// All slots that were ever asked for, besides passcodes.
     private(set) var slots: [Slot] = []
     let backupKey = BackupKey()
+    let issuer = SimulatedIssuer()
     /// Where the store is, if not in files.
     var database: InMemoryStorage?
 

@@ -196,6 +196,8 @@ package final class RealWorld: World {
 
     // MARK: Threads
 
+    package var givesEachTaskAThread: Bool { false }
+
     package func detach(_ body: @escaping @Sendable () -> Void) -> CInt {
         final class Body: Sendable {
             let run: @Sendable () -> Void

@@ -92,6 +92,8 @@ package protocol World: AnyObject, Sendable {
 
     // MARK: Threads
 
+    /// Whether a task runs on a thread of its own, which may block.
+    var givesEachTaskAThread: Bool { get }
     /// Runs `body` on a new thread, in this world.
     func detach(_ body: @escaping @Sendable () -> Void) -> CInt
     /// Takes a mutex that another thread has.
