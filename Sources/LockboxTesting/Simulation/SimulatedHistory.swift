@@ -119,8 +119,9 @@ struct SimulatedHistory {
             return [.isAbsent(key)]
         case (.copy(_, let key, _), .duplicate), (.move(_, let key, _), .duplicate),
             (.migrate(_, let key, _), .duplicate),
-            (.add(let key, _), .duplicate), (.convert(let key, _), .duplicate):
+            (.add(let key, _), .duplicate):
             return [.isPresent(key)]
+        case (.convert(let key, _), .duplicate): return [.isDurable(key)]
         case (.read(let key), .value(let value)): return [.read(key, value)]
         case (.write(let key, let value, let `class`), _): return [.write(key, value, class: `class`)]
         case (.add(let key, let value), _): return [.add(key, value)]

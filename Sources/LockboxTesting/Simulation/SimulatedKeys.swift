@@ -47,7 +47,9 @@ struct SimulatedKeys: Sendable {
     }
 
     /// For this process alone, or for all.
-    private var scope: UnlockScope { world.randomNumber.isMultiple(of: 4) ? .user : .process }
+    private var scope: UnlockScope {
+        knowledge.unlocksForAll && world.randomNumber.isMultiple(of: 4) ? .user : .process
+    }
 
     private func numbersOfSlots() throws -> [Int] {
         try backend.status()?.slots.compactMap { Int($0.label) } ?? []

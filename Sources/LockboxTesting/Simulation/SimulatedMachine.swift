@@ -156,8 +156,8 @@ package final class SimulatedMachine: @unchecked Sendable {
         if random.happens(chances.kill * weight) { kill(process) }
         if random.happens(chances.stop * weight) {
             counts.stops += 1
-            troubledUntil = uptime + .milliseconds(2)
             process.stoppedUntil = uptime + .milliseconds(1 << random.below(16))
+            troubledUntil = min(process.stoppedUntil, uptime + .milliseconds(10))
         }
         if random.happens(chances.clockStep) { clockOffset += .seconds(random.below(7200) - 3600) }
         if random.happens(chances.cut * weight * troubles) { cutPower() }

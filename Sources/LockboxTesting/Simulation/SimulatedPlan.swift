@@ -1,7 +1,8 @@
 /// What the processes of a day are about. Few keys and few kinds of calls make them meet.
 struct SimulatedPlan: Sendable {
     private enum Kind: CaseIterable {
-        case write, writeClass, reclass, add, remove, expire, update, read, readAll, removeAll, removeExpired, refresh
+        case write, writeClass, reclass, add, remove, expire, update, read, readAll, removeAll, removeExpired,
+            refresh
         case move, copy, migrate, batch, writeOld, readOld, rewriteOld, convert
         case export, load, lock, passcode, rotate, verify, addSlot, removeSlot, unlock
     }
@@ -11,7 +12,7 @@ struct SimulatedPlan: Sendable {
         [.write, .remove, .move, .move, .copy, .migrate], [.write, .move, .removeAll, .batch, .readAll],
         [.write, .writeOld, .convert, .convert, .migrate, .readOld, .rewriteOld, .remove, .lock],
         [.write, .move, .export, .load], [.write, .update, .move, .read, .rotate],
-        [.write, .lock, .read, .passcode, .rotate, .verify],
+        [.write, .lock, .read, .passcode, .rotate, .verify], [.write, .update, .batch, .readAll],
         [.passcode, .rotate, .addSlot, .removeSlot, .unlock],
     ]
 
@@ -27,7 +28,7 @@ struct SimulatedPlan: Sendable {
     private let isOfSessions: Bool
     /// Whether the last slot may be removed that day, or the first one added. Not both: the first one makes another owner of the store,
     /// which a process that knew the one before refuses as long as it lives.
-    private let removesLastSlot: Bool
+    let removesLastSlot: Bool
     /// A call that may be made again, as programs do that were ended in its middle.
     private let last = SimulatedBox<SimulatedHistory.Operation?>(nil)
 

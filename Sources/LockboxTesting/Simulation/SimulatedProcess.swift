@@ -362,7 +362,7 @@ package final class SimulatedProcess: World, @unchecked Sendable {
                     if let name = new?.value.formerName { Array(name.utf8).withUnsafeBytes(body) }
                 }
                 for (name, inode) in entries {
-                    guard machine.step(self, "readdir \(name)") else { return Self.dead }
+                    guard machine.step(self, "readdir \(name)", weight: 10) else { return Self.dead }
                     let now = open.inode.entries[name]
                     // btrfs may leave out a file that is replaced meanwhile.
                     guard now === inode || now != nil && machine.random.happens(50_000) else { continue }

@@ -23,6 +23,8 @@ extension SimulatedHistory {
             case holds(Int, String)
             case isAbsent(Int)
             case isPresent(Int)
+            /// The same, and no power cut takes it away.
+            case isDurable(Int)
         }
 
         let effect: Effect
@@ -153,7 +155,7 @@ extension SimulatedHistory {
             let items = position.state.prefix(Simulation.keys.count)
             if items.enumerated().contains(where: { !isSame(values[$0], $1) }) { return nil }
         case .isAbsent(let key): if position.state[key] != nil { return nil }
-        case .isPresent(let key): if position.state[key] == nil { return nil }
+        case .isPresent(let key), .isDurable(let key): if position.state[key] == nil { return nil }
         case .write(let key, let value, let `class`): next.state.write(value, to: key, `class`)
         case .removeOne(let key, _):
             // Only what it has found.
@@ -263,7 +265,7 @@ extension SimulatedHistory.Event {
     /// Whether it shows that there was an item, and not which.
     fileprivate var isOfPresence: Bool {
         switch effect {
-        case .isPresent, .move, .copy, .migrate, .convert, .reclass: !isOptional
+        case .isPresent, .isDurable, .move, .copy, .migrate, .convert, .reclass: !isOptional
         default: false
         }
     }
@@ -295,7 +297,8 @@ extension SimulatedHistory.Event {
 
     fileprivate var keys: [Int] {
         switch effect {
-        case .read(let key, _), .isAbsent(let key), .isPresent(let key), .write(let key, _, _),
+        case .read(let key, _), .isAbsent(let key), .isPresent(let key), .isDurable(let key),
+            .write(let key, _, _),
             .fill(let key, _), .removeOne(let key, _), .exchange(let key, _, _, _), .add(let key, _),
             .convert(let key), .reclass(let key, _), .holds(let key, _):
             [key]

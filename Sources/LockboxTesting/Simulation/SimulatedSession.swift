@@ -53,11 +53,15 @@ final class SimulatedIssuer: @unchecked Sendable {
         if counts.disruptions == troubles, earlier.contains(where: { !$0.process.isDead && !$0.isExcused }) {
             fault = "\(token) was used twice, and its first user lives"
         }
-        if use.wasTold, counts.disruptions + counts.kills == 0 { fault = "\(token) is called used, and was not" }
+        if use.wasTold, counts.disruptions + counts.kills == 0 {
+            fault = "\(token) is called used, and was not"
+        }
     }
 
     func excuse(_ token: String, of key: Int) {
-        for index in uses["\(key) \(token)", default: []].indices { uses["\(key) \(token)"]![index].isExcused = true }
+        for index in uses["\(key) \(token)", default: []].indices {
+            uses["\(key) \(token)"]![index].isExcused = true
+        }
     }
 }
 

@@ -102,11 +102,13 @@ struct SimulatedLife {
         (self.machine, self.leftOut) = (machine, leftOut)
     }
 
-    /// Makes the store, in files or in a database.
+    /// Chooses files or a database for the store, and makes it there or not.
     mutating func begin() throws {
         if machine.random.happens(25_000) { knowledge.database = InMemoryStorage() }
         try alone { _ in _ = world.mkdir("/home", at: AT_FDCWD, mode: 0o700) }.get()
         machine.files.settle()
+        // Otherwise the processes of the first day make it.
+        guard machine.random.happens(70_000) else { return }
         for key in Simulation.keys.indices {
             let value = "first\(key)"
             state[key] = "\(value)@\(SimulatedHistory.defaultClass)"
@@ -120,6 +122,9 @@ struct SimulatedLife {
         machine.chances = machine.random.chances()
         knowledge.issuer.beginDay(machine.counts)
         let plan = SimulatedPlan(knowledge, &machine.random)
+        // A process that has only the kernel's keys cannot tell a store whose last slot was removed from a forged one.
+        knowledge.unlocksForAll = !plan.removesLastSlot
+        if plan.removesLastSlot { machine.keys.removeAll() }
         let day = SimulatedDay(machine, knowledge, plan, recorder)
         for _ in 0...machine.random.below(3) {
             let threads = (0...machine.random.below(2)).map { _ in
@@ -222,7 +227,7 @@ extension SimulatedRandom {
     fileprivate mutating func chances() -> SimulatedMachine.Chances {
         var chances = SimulatedMachine.Chances()
         chances.change = [2_000, 10_000, 40_000][below(3)]
-        let kinds = happens(50_000) ? below(32) : [0, 1, 2, 4, 8][below(5)]
+        let kinds = happens(60_000) ? below(32) : [0, 1, 2, 4, 8][below(5)]
         if kinds & 1 != 0 { chances.kill = 150 }
         if kinds & 2 != 0 { chances.cut = 100 }
         if kinds & 4 != 0 { chances.failure = [100, 500][below(2)] }
@@ -251,6 +256,9 @@ final class SimulatedKnowledge: @unchecked Sendable {
     let issuer = SimulatedIssuer()
     /// Where the store is, if not in files.
     var database: InMemoryStorage?
+
+    /// Whether a process may unlock the store for all.
+    var unlocksForAll = true
 
     /// What opens a slot. Its label is its number.
     enum Slot {
