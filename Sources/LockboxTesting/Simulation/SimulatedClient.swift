@@ -57,6 +57,8 @@ struct SimulatedClient: Sendable {
             case .duplicateItem: return .duplicate
             // Imported items, and those from before the first passcode, need a class that is named.
             case .classNotProven, .invalidAttribute: return .refused
+            // No call has made one yet.
+            case .storeNotFound: return .refused
             // An item of Lockbox 2.
             case .typeMismatch: return .refused
             // There is no recovery code, or no other one, or there are too many.
@@ -281,6 +283,9 @@ struct SimulatedClient: Sendable {
     /// - Parameter isDamaged: Whether reads have failed. What a rotation could not read then must be accepted by name, or removed if it
     ///   is one of Lockbox's own records.
     func look(isDamaged: Bool) throws -> SimulatedHistory.State {
+        if try backend.status() == nil {
+            return Array(repeating: nil, count: Simulation.keys.count + 1 + knowledge.slots.count)
+        }
         let unlocking = try keys.found()
         if isDamaged {
             for item in try boxes.flatMap({ try $0.list().unreadable }) {
