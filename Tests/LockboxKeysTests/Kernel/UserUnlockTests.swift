@@ -57,6 +57,18 @@ import Testing
         #expect(try process(.afterFirstUnlock) == 3)
     }
 
+    /// What it has written itself is no forgery, also if it never had the passcode.
+    @Test(.needsKernelKeyring)
+    func aProcessWithTheKernelsKeysRemovesTheLastSlot() throws {
+        defer { store.lockForEverybody() }
+        try store.backend().unlock(.value("1234"), scope: .user)
+        let other = store.backend()
+        #expect(try other.readable() == .everyClass)
+        try other.removePasscode()
+        #expect(try other.lockState == .unprotected)
+        #expect(try other.readable().isSuperset(of: [.always, .afterFirstUnlock, .whenUnlocked]))
+    }
+
     @Test(.needsKernelKeyring)
     func whoUnlockedForItselfLocksForItself() throws {
         defer { store.lockForEverybody() }

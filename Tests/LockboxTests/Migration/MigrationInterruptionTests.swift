@@ -170,6 +170,25 @@ import Testing
         #expect(!isRemoved.withLock { $0 })
     }
 
+    /// It is found at the old key after nothing was found at the new one, which is the same.
+    @Test func whatOthersWriteBetweenTwoLooksStays() throws {
+        let (store, looks) = (lockbox, Protected(0))
+        let watched = try HookedBackend(
+            wrapped: store.backend,
+            beforeReading: { key in
+                let look = looks.withLock { looks in
+                    looks += 1
+                    return looks
+                }
+                guard key.key == "k", look == 2 else { return }
+                #expect(throws: Never.self) { try store.archiveObject("theirs", forKey: "k") }
+            }
+        ).lockbox()
+        let report = try watched.migrate(Migration(nil, .string("k")))
+        #expect(report.outcomes.map(\.outcome) == [.alreadyMigrated])
+        #expect(try store.unarchiveObject(forKey: "k") == "theirs")
+    }
+
     @Test func whatOthersChangeMeanwhileStays() throws {
         try write("old".utf8, "k")
         let items = BackendItems(
