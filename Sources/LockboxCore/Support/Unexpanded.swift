@@ -2,20 +2,32 @@
 package enum Unexpanded {
     /// Returns what shows it in a path or a key prefix, or nil.
     package static func sign(in text: String) -> String? {
-        let ends = [text.unicodeScalars.first, text.unicodeScalars.last].compactMap(\.self)
-        if text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+        let scalars = Array(text.unicodeScalars)
+        guard let first = scalars.first, let last = scalars.last else { return nil }
+        if scalars.contains(where: { $0.properties.generalCategory == .control }) {
             return "has a control character, such as the carriage return of a file from Windows; take it out"
         }
-        if ends.contains(where: \.properties.isWhitespace) {
+        if first.properties.isWhitespace || last.properties.isWhitespace {
             return "begins or ends with a space; take it out"
         }
-        if ends.count == 2, ends[0] == ends[1], "\"'".unicodeScalars.contains(ends[0]), text.utf8.count > 1 {
+        if first == last, first == "\"" || first == "'", scalars.count > 1 {
             return "is in quotes, which are part of it; leave them out"
         }
-        let isSpecifier = text.contains(/%[A-Za-z]/) && !text.contains(/%[0-9A-Fa-f]{2}/)
-        if isSpecifier || text.contains(where: "${}".contains) {
+        if scalars.contains(where: { "${}".unicodeScalars.contains($0) }) || hasSpecifier(text.utf8) {
             return "has $, %, { or }, which no shell or template has replaced; write it out"
         }
         return nil
+    }
+
+    /// Whether there is one of systemd's, such as %h. In %2F and the like, two digits follow.
+    private static func hasSpecifier(_ text: String.UTF8View) -> Bool {
+        let digits = "0123456789ABCDEFabcdef".utf8
+        return text.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false).dropFirst().contains
+        {
+            guard let next = $0.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(next | 0x20) else {
+                return false
+            }
+            return $0.count == 1 || !$0.prefix(2).allSatisfy(digits.contains)
+        }
     }
 }

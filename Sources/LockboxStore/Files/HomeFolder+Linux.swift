@@ -6,7 +6,10 @@
         /// Where apps keep this user's data.
         package static func userData(_ environment: Variables) throws(LockboxError) -> String {
             // The XDG specification says to ignore a relative path.
-            if let data = try environment("XDG_DATA_HOME"), Path.isAbsolute(data) { return data }
+            if let data = try environment("XDG_DATA_HOME"), Path.isAbsolute(data) {
+                try Path.checkIsWrittenOut(data)
+                return data
+            }
             return "\(try path(environment))/.local/share"
         }
 

@@ -19,6 +19,12 @@ package enum Path {
         return path
     }
 
+    /// - Throws: `invalidLocation` for what a shell or a template was to complete.
+    static func checkIsWrittenOut(_ path: String) throws(LockboxError) {
+        guard let sign = Unexpanded.sign(in: path) else { return }
+        throw LockboxError.invalidLocation(location: path, reason: "it \(sign)")
+    }
+
     private static func currentFolder(for path: String) throws(LockboxError) -> String {
         var code: CInt = 0
         guard let folder = world.currentFolder(&code) else {
@@ -177,9 +183,7 @@ struct StoreLocation: Sendable {
         let isInHome = first == "~"
         let home = isInHome ? try? HomeFolder.path(environment) : nil
         self.init(directory, isInHome: isInHome, home: home) { () throws(LockboxError) in
-            if let sign = Unexpanded.sign(in: directory) {
-                throw LockboxError.invalidLocation(location: directory, reason: "it \(sign)")
-            }
+            try Path.checkIsWrittenOut(directory)
             if isInHome {
                 return try Path.absolute(HomeFolder.path(environment) + directory.dropFirst())
             }
@@ -214,7 +218,10 @@ struct StoreLocation: Sendable {
             // systemd separates multiple folders with colons.
             if let state = try environment("STATE_DIRECTORY")?.split(separator: ":").first {
                 return StoreLocation("\(state)") { () throws(LockboxError) in
-                    try Path.absolute("\(HomeFolder.checked(String(state), "STATE_DIRECTORY"))/lockbox")
+                    try Path.checkIsWrittenOut(String(state))
+                    return try Path.absolute(
+                        "\(HomeFolder.checked(String(state), "STATE_DIRECTORY"))/lockbox"
+                    )
                 }
             }
             let home = try? HomeFolder.path(environment)

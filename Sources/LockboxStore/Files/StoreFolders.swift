@@ -151,9 +151,9 @@ final class StoreFolders: Sendable {
     }
 
     private func isInHome(of user: uid_t, _ path: String) -> Bool {
-        guard let home = try? HomeFolder.ofUser(user, in: "/etc/passwd"),
-            Path.parent(of: home) != "" || home.utf8.count > 1
-        else { return false }
+        guard let home = try? HomeFolder.ofUser(user, in: "/etc/passwd"), home.utf8.count > 1 else {
+            return false
+        }
         let here = SystemCalls.currentDirectory
         var (root, status) = (stat(), stat())
         guard calls.stat("\(home)/.", at: here, &root) == 0 else { return false }

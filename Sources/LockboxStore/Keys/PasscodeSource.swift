@@ -93,7 +93,7 @@ public struct PasscodeSource: Sendable {
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         try read(atMost: maximum) { bytes in
-            canonicalize(&bytes)
+            try canonicalize(&bytes, atMost: maximum)
             return try bytes.withUnsafeBytes(body)
         }
     }
@@ -103,7 +103,7 @@ public struct PasscodeSource: Sendable {
         try read(atMost: Self.maximumLength) { bytes in
             let own = bytes.withUnsafeBytes(WipedBytes.init)
             let count = bytes.count
-            canonicalize(&bytes)
+            try canonicalize(&bytes, atMost: Self.maximumLength)
             let isSame = own.withBytes { own in
                 count == bytes.count && bytes.withUnsafeBytes { $0.elementsEqual(own) }
             }
@@ -122,11 +122,17 @@ public struct PasscodeSource: Sendable {
             if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         }
         if bytes.isEmpty { throw LockboxError.invalidPasscode(reason: "it is empty") }
-        let result = try body(&bytes)
-        if bytes.count > maximum {
-            throw LockboxError.invalidPasscode(reason: "it is longer than \(maximum) bytes")
-        }
-        return result
+        return try body(&bytes)
+    }
+}
+
+/// Converts text to Unicode normalization form C.
+///
+/// - Throws: `invalidPasscode` if it is too long then.
+private func canonicalize(_ bytes: inout [UInt8], atMost maximum: Int) throws(LockboxError) {
+    canonicalize(&bytes)
+    if bytes.count > maximum {
+        throw LockboxError.invalidPasscode(reason: "it is longer than \(maximum) bytes")
     }
 }
 

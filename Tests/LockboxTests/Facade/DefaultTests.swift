@@ -74,6 +74,10 @@ import Testing
     func whatWasToBeReplacedIsNoPathAndNoPrefix(_ text: String) throws {
         #expect(StoreLocation(text).refusal?.code == .invalidLocation)
         #expect(location(["LOCKBOX_DIRECTORY": text]).refusal?.code == .invalidLocation)
+        if Path.isAbsolute(text) {
+            #expect(location(["STATE_DIRECTORY": text]).refusal?.code == .invalidLocation)
+            #expect(location(["XDG_DATA_HOME": text, "HOME": "/d"]).refusal?.code == .invalidLocation)
+        }
         expectError(.invalidKey) { try Lockbox(keyPrefix: text, backend: InMemoryBackend()) }
         let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
         try lockbox.archiveObject(1, forKey: "k")

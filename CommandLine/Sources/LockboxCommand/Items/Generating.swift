@@ -43,7 +43,7 @@ struct GenerateCommand: Command {
     @Option(help: "A passphrase of so many words instead.")
     var words: Int?
 
-    @OptionGroup var item: ItemOptions
+    @OptionGroup(title: "Attributes") var item: ItemOptions
 
     @Flag(name: .shortAndLong, help: "Do not ask before a value is replaced.")
     var yes = false

@@ -28,7 +28,7 @@ struct SetCommand: Command {
     @Flag(help: "The value is bytes, not text.")
     var data = false
 
-    @OptionGroup var item: ItemOptions
+    @OptionGroup(title: "Attributes") var item: ItemOptions
 
     @Flag(help: "Allow an empty value.")
     var allowEmpty = false
@@ -152,7 +152,10 @@ struct ChangeCommand: Command {
 struct ItemOptions: ParsableArguments {
     @Option(
         name: .customLong("class"),
-        help: "When the value can be read. A new item's default: whenUnlocked."
+        help: """
+            When the value can be read: from the first unlock on, or only while the store is unlocked. ThisDeviceOnly is in no backup. \
+            A new item's default: whenUnlocked.
+            """
     )
     var itemClass: ItemClass?
 
@@ -252,19 +255,6 @@ enum ItemClass: String, CaseIterable, ExpressibleByArgument {
 
     var accessibility: Accessibility {
         Accessibility.allCases.first { "\($0)" == rawValue }!
-    }
-
-    static var allValueDescriptions: [String: String] {
-        [
-            "whenUnlocked": "while the store is unlocked",
-            "afterFirstUnlock": "from the first unlock on, also after a lock",
-            "always": "always",
-            "whenUnlockedThisDeviceOnly": "like whenUnlocked; not in backups",
-            "afterFirstUnlockThisDeviceOnly": "like afterFirstUnlock; not in backups",
-            "alwaysThisDeviceOnly": "like always; not in backups",
-            "whenPasscodeSetThisDeviceOnly":
-                "while unlocked, only in a store with a passcode; not in backups",
-        ]
     }
 }
 

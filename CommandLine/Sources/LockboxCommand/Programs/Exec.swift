@@ -167,9 +167,13 @@ enum References {
     /// - Parameter allowed: The prefixes that they may name.
     static func read(_ path: String, allowed: [String]) throws -> [ExecCommand.Variable] {
         var references: [String: ExecCommand.Variable] = [:]
-        let text = String(decoding: try Input.all(ofFile: path), as: UTF8.self)
-        var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
-        let form = /\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(["']?)(lockbox:\/\/.*?)\2\s*(?:\s#.*)?/
+        guard let text = String(validating: try Input.all(ofFile: path), as: UTF8.self) else {
+            throw Failure(.usage, "\(path.onOneLine) is not UTF-8. Nothing was run.")
+        }
+        var lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
+        let form =
+            /\u{FEFF}?\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(["']?)(lockbox:\/\/.*?)\2\s*(?:\s#.*)?/
         for index in lines.indices {
             guard let parts = lines[index].wholeMatch(of: form) else { continue }
             let (name, place) = (String(parts.1), "\(path.onOneLine), line \(index + 1): ")
@@ -179,8 +183,10 @@ enum References {
         }
         let rest = Data(lines.joined(separator: "\n").utf8)
         let variables = try EnvironmentDialect.common.variables(of: rest, named: path)
-        if !Set(references.keys).isSubset(of: variables.map(\.name)) {
-            throw Failure(.usage, "\(path.onOneLine) has a reference inside a quoted value. Nothing was run.")
+        if !Set(references.keys).isSubset(of: variables.map(\.name))
+            || variables.contains(where: { $0.value.containsLiterally("lockbox://") })
+        {
+            throw Failure(.usage, "\(path.onOneLine) has a reference inside another value. Nothing was run.")
         }
         return variables.map { references[$0.name] ?? .init(name: $0.name, text: $0.value) }
     }
