@@ -75,7 +75,7 @@ struct KeybagRewriteTests {
             }
             if !rewrites[0].hasHappened { break }
             // A keybag has room for the keys of a limited number of changes that left the items for later.
-            try store.backend().rotateKeys()
+            if number.isMultiple(of: 4) { try store.backend().rotateKeys() }
         }
         #expect(number > 4)
     }

@@ -49,10 +49,11 @@ import Testing
     @Test(.needsKernelKeyring, arguments: Place.allCases, Forgery.allCases)
     func aKeybagIsJudgedWhereverItComesIn(_ place: Place, _ forgery: Forgery) throws {
         defer { store.lockForEverybody() }
-        let (forger, owner) = try forger()
+        try store.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        let (forger, owner) = (try Forger(store), try store.backend().setUp())
         let (former, another) = (try store.keyFiles(), try TestStore())
         try owner.rotateKeys()
-        try another.backend().setUp(passcode: nil, items: ["k": .whenUnlocked])
+        _ = try another.backend().keyStore.create(.all)
         let program = store.backend(remembers: false)
         try program.unlock(.value("1234"))
         try store.backend().unlock(.value("1234"))
