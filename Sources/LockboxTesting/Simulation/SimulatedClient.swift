@@ -184,7 +184,7 @@ struct SimulatedClient: Sendable {
                 try await box.refreshed(
                     name,
                     as: String.self,
-                    limits: .init(takeover: .milliseconds(40), storing: .milliseconds(200)),
+                    limits: .init(takeover: .seconds(1), storing: .seconds(4)),
                     isFresh: issuer.isFresh
                 ) { old in
                     used.value = old.value

@@ -46,6 +46,13 @@ struct SimulatedHistory {
         case lock
         case rotate
 
+        var changesSlots: Bool {
+            switch self {
+            case .passcode, .addSlot, .removeSlot: true
+            default: false
+            }
+        }
+
         /// Whether its answer does not say why it failed. If no call of the World did, it had no effect.
         var isOfLockbox2: Bool {
             switch self {

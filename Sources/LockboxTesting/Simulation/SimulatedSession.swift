@@ -34,7 +34,7 @@ final class SimulatedIssuer: @unchecked Sendable {
     func exchange(_ token: String, for new: String, of key: Int, wasTold: Bool) throws -> String {
         guard let process = world as? SimulatedProcess else { return new }
         if process.machine.random.happens(10_000) { throw Refused() }
-        let time = Duration.microseconds(1 << process.machine.random.below(16))
+        let time = Duration.microseconds(1 << process.machine.random.below(22))
         process.sleep(time / 2)
         if !process.isDead { use("\(key) \(token)", Use(process: process, wasTold: wasTold)) }
         process.sleep(time / 2)
