@@ -65,7 +65,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: "keybag"))
     }
 
-    /// Of systemd, `docker run --env-file`, templates, and files of Windows.
+    /// What systemd, `docker run --env-file`, templates and files of Windows leave.
     @Test(arguments: [
         "\"/srv/x\"", "'/srv/x'", "$HOME/x", "/srv/${USER}", "%h/x", "/srv/%u", "{{ home }}/x",
         "/srv/{{ x }}", " /srv/x",

@@ -69,7 +69,7 @@ struct ExecCommand: Command {
     /// An item, or a text of a file, that becomes a variable.
     struct Variable {
         let name: String
-        /// Nil for a text.
+        /// There is none for a text.
         var key: ItemKey?
         var field: String?
         var text = ""
