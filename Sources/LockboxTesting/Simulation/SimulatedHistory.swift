@@ -46,9 +46,9 @@ struct SimulatedHistory {
         case lock
         case rotate
 
-        var changesSlots: Bool {
+        var changesKeys: Bool {
             switch self {
-            case .passcode, .addSlot, .removeSlot: true
+            case .passcode, .addSlot, .removeSlot, .rotate: true
             default: false
             }
         }

@@ -56,7 +56,7 @@ final class SimulatedRecorder: @unchecked Sendable {
     private func isExpected(_ error: any Error, of operation: SimulatedHistory.Operation) -> Bool {
         switch (error as? LockboxError)?.code {
         // Another process has changed the keys after the first of two steps.
-        case .outcomeUnknown: operation.changesSlots
+        case .outcomeUnknown: operation.changesKeys
         // Another process writes all the time, or has changed the passcode.
         case .conflict: true
         // Another process was stopped.
