@@ -257,9 +257,9 @@ extension MigrationRun {
         _ state: LockState?
     ) throws -> MigrationStep {
         let key = try lockbox.itemKey(item.newKey)
-        let existing: StoredItem?
+        let seen: StoredItem?
         let found: SourceItem?
-        do { existing = try lockbox.backend.item(for: key, now: now) } catch let error as LockboxError
+        do { seen = try lockbox.backend.item(for: key, now: now) } catch let error as LockboxError
             where error.isOfOneItem
         {
             // A damaged item does not prevent the others from being migrated.
@@ -272,6 +272,7 @@ extension MigrationRun {
         {
             return .none(.refused(.malformed(reason: error.description)))
         }
+        let existing = try stored(found, inPlaceOf: seen, key, source) ?? seen
         let isNew = existing.map { $0.value.format != .lockbox2 } ?? false
         // Elsewhere, the old item may still come.
         let absent: MigrationStep =
@@ -279,8 +280,8 @@ extension MigrationRun {
         guard let old = found else { return absent }
         do {
             if let stored = old.new {
-                // Also one that was written after the look at what exists: it is this one.
-                let isInPlace = try stored.key == key && isSameStore(source, orElse: existing == stored)
+                let isInPlace =
+                    try existing?.key == stored.key && isSameStore(source, orElse: existing == stored)
                 return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
             }
             guard let value = try item.decode(old.value) else { return isNew ? .inPlace : .none(.absent) }
@@ -307,6 +308,18 @@ extension MigrationRun {
             // A decoder's error may quote the value, so its text is not used.
             return .none(.refused(.wrongType(expected: item.typeName)))
         }
+    }
+
+    /// Returns an item in its own place, which is looked at twice. Others may have changed it in between, and the later look counts.
+    private func stored(
+        _ found: SourceItem?,
+        inPlaceOf seen: StoredItem?,
+        _ key: ItemKey,
+        _ source: any SourceItems
+    ) throws -> StoredItem? {
+        guard let stored = found?.stored, stored.key == key, try isSameStore(source, orElse: stored == seen)
+        else { return nil }
+        return stored
     }
 
     /// Whether the source is this same store. It may have been opened separately, so that only a test can tell.

@@ -301,13 +301,15 @@ final class KeyStore: Sendable {
     /// Reads the keybag; returns nil if there is no store.
     func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
         if let opened = try load(check) { return opened }
-        guard try reader.hasItems() else {
-            if check != .exceptRollback { try known.checkNothingWasThere() }
-            return nil
-        }
-        // The keybag is written before the first item: another process may have just created both.
+        guard let reason = try reasonToMissKeybag(check) else { return nil }
+        // Another process may have just made it, and what tells of it.
         if let opened = try load(check) { return opened }
-        throw keybagIsMissing
+        throw reason
+    }
+
+    private func reasonToMissKeybag(_ check: Check) throws -> LockboxError? {
+        if try reader.hasItems() { return keybagIsMissing }
+        return check == .exceptRollback ? nil : try known.signOfAnother()
     }
 
     var keybagIsMissing: LockboxError { .missing(record: reader.subject) }

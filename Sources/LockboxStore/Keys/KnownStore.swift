@@ -99,16 +99,16 @@ final class KnownStore: Sendable {
         process.withLock { $0.learn(writing: written, isOwn: isOwn) }
     }
 
-    /// A store that is not there is not a new one if there was one before.
-    func checkNothingWasThere() throws {
-        func refuse(_ reason: String) -> LockboxError {
+    /// Returns why a store that is not there is not a new one, or nil if nothing was there.
+    func signOfAnother() throws -> LockboxError? {
+        func refusal(_ reason: String) -> LockboxError {
             .rolledBack(record: subject, reason: "it does not exist, but \(reason)")
         }
         if let memory, memory.entries.contains(where: memory.isHere) {
-            throw refuse("a store was unlocked here before")
+            return refusal("a store was unlocked here before")
         }
-        guard let counted = try counter.value, counted > 1 else { return }
-        throw refuse("generation \(counted) was seen before")
+        guard let counted = try counter.value, counted > 1 else { return nil }
+        return refusal("generation \(counted) was seen before")
     }
 
     // MARK: An older keybag that is accepted

@@ -83,7 +83,8 @@ struct SimulatedKeys: Sendable {
                 let slots = try backend.status()?.slots ?? []
                 if !slots.contains(where: { $0.kind == .passcode }) {
                     guard let new else { return .value(nil) }
-                    guard isFirstAllowed || !slots.isEmpty else { return .refused }
+                    // Of other slots, the last one may go meanwhile.
+                    guard isFirstAllowed else { return .refused }
                     try unlocking { _ = try backend.setPasscode(.value(new), strength: .interactive) }
                     return .value(nil)
                 }
@@ -122,7 +123,7 @@ struct SimulatedKeys: Sendable {
     // MARK: Slots
 
     func addSlot(_ number: Int, isFirstAllowed: Bool) throws -> SimulatedHistory.Answer {
-        if try !isFirstAllowed && backend.status()?.slots.isEmpty ?? true { return .refused }
+        guard isFirstAllowed else { return .refused }
         switch knowledge.slots[number] {
         case .recoveryCode(let code):
             _ = try backend.addRecoveryCode(code, confirmation: .value(code.text), label: "\(number)")

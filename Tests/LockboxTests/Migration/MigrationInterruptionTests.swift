@@ -189,6 +189,34 @@ import Testing
         #expect(try store.unarchiveObject(forKey: "k") == "theirs")
     }
 
+    /// An item in its own place that came between two looks, and then went.
+    @Test func whatOthersRemoveAfterTwoLooksStaysRemoved() throws {
+        let (store, looks) = (lockbox, Protected(0))
+        let key = try store.itemKey("k")
+        let old = try StoredItem(
+            key: key,
+            value: ArchivedValue(data: Data("theirs".utf8), format: .lockbox2),
+            modified: date
+        )
+        let watched = try HookedBackend(
+            wrapped: store.backend,
+            beforeReading: { read in
+                let look = looks.withLock { looks in
+                    if read == key { looks += 1 }
+                    return looks
+                }
+                #expect(throws: Never.self) {
+                    if look == 2 { try store.backend.write(old, policy: .replace) }
+                    if look == 3 { try store.backend.remove(key) }
+                }
+            },
+            beforeUpdating: { #expect(throws: Never.self) { try store.backend.remove(key) } }
+        ).lockbox()
+        let report = try watched.migrate(Migration(nil, .string("k")))
+        #expect(report.outcomes.map(\.outcome) == [.refused(.changed)])
+        #expect(try !store.containsObject(forKey: "k"))
+    }
+
     @Test func whatOthersChangeMeanwhileStays() throws {
         try write("old".utf8, "k")
         let items = BackendItems(
