@@ -301,15 +301,12 @@ final class KeyStore: Sendable {
     /// Reads the keybag; returns nil if there is no store.
     func loadIfMade(_ check: Check) throws -> OpenedKeybag? {
         if let opened = try load(check) { return opened }
-        guard let reason = try reasonToMissKeybag(check) else { return nil }
+        let isToBeKnown = check != .exceptRollback
+        let reason = try reader.hasItems() ? keybagIsMissing : isToBeKnown ? known.signOfAnother() : nil
+        guard let reason else { return nil }
         // Another process may have just made it, and what tells of it.
         if let opened = try load(check) { return opened }
         throw reason
-    }
-
-    private func reasonToMissKeybag(_ check: Check) throws -> LockboxError? {
-        if try reader.hasItems() { return keybagIsMissing }
-        return check == .exceptRollback ? nil : try known.signOfAnother()
     }
 
     var keybagIsMissing: LockboxError { .missing(record: reader.subject) }
