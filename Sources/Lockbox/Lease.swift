@@ -83,6 +83,13 @@ final class Lease: Sendable {
         return try Claim(claim)?.presence.map(files.isPresent) ?? false
     }
 
+    /// - Throws: ``LockboxError/conflict(record:)`` if another one has taken over.
+    func check() throws {
+        guard try isHeld(in: backend.item(for: key, now: nil)) else {
+            throw LockboxError.conflict(record: record)
+        }
+    }
+
     /// Whether an item has this holder's claim.
     func isHeld(in item: StoredItem?) -> Bool { item.flatMap(claim)?.id == id }
 

@@ -128,7 +128,6 @@ extension Lockbox {
         toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
-        if let prefix { try ItemKey.checkChosen(prefix: prefix) }
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
         try changing(new.prefix).copy(itemKey(key), to: new, policy: policy, now: now())
     }
@@ -156,7 +155,6 @@ extension Lockbox {
         toPrefix prefix: String? = nil,
         policy: WritePolicy = .addOnly
     ) throws {
-        if let prefix { try ItemKey.checkChosen(prefix: prefix) }
         let new = try ItemKey(prefix: prefix ?? keyPrefix, key: newKey)
         _ = try changing()
         try changing(new.prefix).move(itemKey(key), to: new, policy: policy, now: now())

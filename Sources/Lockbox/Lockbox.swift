@@ -60,8 +60,8 @@ public struct Lockbox: Sendable {
     ///   - coder: Encodes and decodes all values except `Data`. If `nil`, JSON.
     ///   - now: Returns the current time, for dates and expiry.
     /// - Throws: ``LockboxError/missingKeyPrefix`` if there is no prefix, or
-    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``; or if it was to be
-    ///   replaced, such as `$NAME`, has quotes around it, a control character, or a space at an end.
+    ///   ``LockboxError/invalidKey(reason:)`` if it is empty, too long or reserved: see ``ItemKey``; or if one from the environment
+    ///   was to be replaced, such as `$NAME`, has quotes around it, a control character, or a space at an end.
     public init(
         keyPrefix: String? = nil,
         backend: (any LockboxBackend)? = nil,
@@ -69,9 +69,12 @@ public struct Lockbox: Sendable {
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws(LockboxError) {
         var prefix = keyPrefix ?? bundleIdentifier
-        if prefix == nil { prefix = try Environment["LOCKBOX_KEY_PREFIX"] }
+        if prefix == nil {
+            prefix = try Environment["LOCKBOX_KEY_PREFIX"]
+            try prefix.map(ItemKey.checkIsWrittenOut)
+        }
         guard let keyPrefix = prefix else { throw LockboxError.missingKeyPrefix }
-        try ItemKey.checkChosen(prefix: keyPrefix)
+        try ItemKey.checkPrefix(keyPrefix)
         self.keyPrefix = keyPrefix
         self.backend = backend ?? EncryptedFileBackend.default
         self.coder = coder ?? JSONValueCoder()

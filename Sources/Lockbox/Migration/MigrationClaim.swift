@@ -48,6 +48,9 @@ final class MigrationClaim {
         renewed = world.uptime
     }
 
+    /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
+    func check() throws { try lease.check() }
+
     /// Releases the claim.
     ///
     /// - Parameter done: The old keys of the items that are done.

@@ -89,8 +89,12 @@ struct MigrationRun {
         var mover = Mover(to: lockbox.backend, now: now)
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
-            if index == next { next += add(steps[index...].lazy.map(\.step), with: &mover) }
-            outcomes[key] = try write(step, with: mover)
+            if index == next {
+                // A process that was stopped before brings nothing back.
+                try claim?.check()
+                next += add(steps[index...].lazy.map(\.step), with: &mover)
+            }
+            outcomes[key] = try write(step, with: mover, claim)
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
@@ -118,13 +122,20 @@ struct MigrationRun {
         return count
     }
 
-    private func write(_ step: MigrationStep, with mover: Mover) throws -> MigrationReport.Outcome {
+    private func write(_ step: MigrationStep, with mover: Mover, _ claim: MigrationClaim?) throws
+        -> MigrationReport.Outcome
+    {
         guard case .store(let new, let old, _) = step, outcome(of: step) == .migrated else {
             return outcome(of: step)
         }
         do {
             // An equal item is written again: its writer may have been killed before it was durable.
-            if try mover.put(new, where: { $0 == old || $0 == new }) { return .migrated }
+            let isPut = try mover.put(new) { current in
+                // Another process may have taken over, and have done this before others removed the new item.
+                try claim?.check()
+                return current == old || current == new
+            }
+            if isPut { return .migrated }
             return .refused(old == nil ? .destinationExists : .changed)
         } catch LockboxError.duplicateItem {
             return .refused(.destinationExists)
@@ -257,48 +268,27 @@ extension MigrationRun {
         _ state: LockState?
     ) throws -> MigrationStep {
         let key = try lockbox.itemKey(item.newKey)
-        let seen: StoredItem?
+        let existing: StoredItem?
         let found: SourceItem?
-        do { seen = try lockbox.backend.item(for: key, now: now) } catch let error as LockboxError
-            where error.isOfOneItem
-        {
+        do {
+            let seen = try lockbox.backend.item(for: key, now: now)
+            found = try source.item(forKey: item.key)
+            existing = try stored(found, inPlaceOf: seen, key, source) ?? seen
+        } catch let refusal as MigrationRefusal {
+            return .none(.refused(refusal))
+        } catch let error as LockboxError where error.isOfOneItem {
             // A damaged item does not prevent the others from being migrated.
             return .none(.refused(.malformed(reason: error.description)))
         }
-        do { found = try source.item(forKey: item.key) } catch let refusal as MigrationRefusal {
-            return .none(.refused(refusal))
-        } catch let error as LockboxError
-            where error.isOfOneItem
-        {
-            return .none(.refused(.malformed(reason: error.description)))
-        }
-        let existing = try stored(found, inPlaceOf: seen, key, source) ?? seen
         let isNew = existing.map { $0.value.format != .lockbox2 } ?? false
-        // Elsewhere, the old item may still come.
-        let absent: MigrationStep =
-            !isNew ? .none(.absent) : migration.source.isStore ? .inPlace : .none(.alreadyMigrated)
-        guard let old = found else { return absent }
+        guard let old = found else {
+            if !isNew { return .none(.absent) }
+            // Elsewhere, the old item may still come.
+            return migration.source.isStore ? .inPlace : .none(.alreadyMigrated)
+        }
         do {
-            if let stored = old.new {
-                let isInPlace =
-                    try existing?.key == stored.key && isSameStore(source, orElse: existing == stored)
-                return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
-            }
-            guard let value = try item.decode(old.value) else { return isNew ? .inPlace : .none(.absent) }
-            if let existing, existing != old.stored {
-                guard value.equals(existing.value, of: lockbox) else {
-                    return .none(.refused(.destinationExists))
-                }
-                return .store(existing, over: existing, removing: old)
-            }
-            let new = try newItem(item, key, value, old.attributes)
-            try state?.check(new.attributes.accessibility)
-            if let stored = old.stored, existing != nil {
-                let isInPlace = try isSameStore(source, orElse: true)
-                if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationExists)) }
-                return .store(new, over: stored, removing: isInPlace ? nil : old)
-            }
-            return try create(new, from: old)
+            let step = try step(item, from: old, in: source, to: key, existing, state)
+            return step ?? (isNew ? .inPlace : .none(.absent))
         } catch let refusal as MigrationRefusal {
             return .none(.refused(refusal))
         } catch let error as LockboxError {
@@ -308,6 +298,35 @@ extension MigrationRun {
             // A decoder's error may quote the value, so its text is not used.
             return .none(.refused(.wrongType(expected: item.typeName)))
         }
+    }
+
+    /// Returns nil if the old item stands for none.
+    private func step(
+        _ item: Migration.Item,
+        from old: SourceItem,
+        in source: any SourceItems,
+        to key: ItemKey,
+        _ existing: StoredItem?,
+        _ state: LockState?
+    ) throws -> MigrationStep? {
+        if let stored = old.new {
+            let isInPlace =
+                try existing?.key == stored.key && isSameStore(source, orElse: existing == stored)
+            return try isInPlace ? .inPlace : move(old, stored, item, key, existing, state)
+        }
+        guard let value = try item.decode(old.value) else { return nil }
+        if let existing, existing != old.stored {
+            guard value.equals(existing.value, of: lockbox) else {
+                return .none(.refused(.destinationExists))
+            }
+            return .store(existing, over: existing, removing: old)
+        }
+        let new = try newItem(item, key, value, old.attributes)
+        try state?.check(new.attributes.accessibility)
+        guard let stored = old.stored, existing != nil else { return try create(new, from: old) }
+        let isInPlace = try isSameStore(source, orElse: true)
+        if migration.keepsOldItems, isInPlace { return .none(.refused(.destinationExists)) }
+        return .store(new, over: stored, removing: isInPlace ? nil : old)
     }
 
     /// Returns an item in its own place, which is looked at twice. Others may have changed it in between, and the later look counts.

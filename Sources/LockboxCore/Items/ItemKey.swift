@@ -65,15 +65,13 @@ public struct ItemKey: Sendable, Hashable {
         }
     }
 
-    /// Checks a prefix that an app or a user has chosen. One that is stored may be of another kind.
+    /// Checks a prefix from outside the program, under which items are to be made. Those that are stored may have any.
     ///
-    /// - Throws: ``LockboxError/invalidKey(reason:)``.
+    /// - Throws: ``LockboxError/invalidKey(reason:)`` for what a shell or a template was to complete.
     @_spi(Extensions)
-    public static func checkChosen(prefix: String) throws(LockboxError) {
-        try checkPrefix(prefix)
-        if let sign = Unexpanded.sign(in: prefix) {
-            throw LockboxError.invalidKey(reason: "the key prefix \(ShownText.line(prefix)) \(sign)")
-        }
+    public static func checkIsWrittenOut(_ prefix: String) throws(LockboxError) {
+        guard let sign = Unexpanded.sign(in: prefix) else { return }
+        throw LockboxError.invalidKey(reason: "the key prefix \(ShownText.line(prefix)) \(sign)")
     }
 
     private static func check(_ text: String, _ what: String) throws(LockboxError) {

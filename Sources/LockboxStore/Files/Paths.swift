@@ -19,9 +19,13 @@ package enum Path {
         return path
     }
 
-    /// - Throws: `invalidLocation` for what a shell or a template was to complete.
+    /// - Throws: `invalidLocation` for what a shell or a template was to complete, unless a folder has that name.
     static func checkIsWrittenOut(_ path: String) throws(LockboxError) {
         guard let sign = Unexpanded.sign(in: path) else { return }
+        var status = stat()
+        if isAbsolute(path), SystemCalls().stat(path, at: SystemCalls.currentDirectory, &status) >= 0 {
+            return
+        }
         throw LockboxError.invalidLocation(location: path, reason: "it \(sign)")
     }
 

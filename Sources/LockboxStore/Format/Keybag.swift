@@ -194,13 +194,7 @@ extension Keybag {
         guard let closing = Closing(&reader), closing.epoch < epoch else {
             throw RecordError.malformed("its header is not well-formed")
         }
-        keyIDs = try (0..<keyCount).map { _ in try Self.readKeyID(&reader) }
-        guard Set(keyIDs).count == keyIDs.count else {
-            throw RecordError.malformed("it contains the same key twice")
-        }
-        guard keyIDs.count(where: { $0.role == .names }) == 1 else {
-            throw RecordError.malformed("it has not exactly one key for file names")
-        }
+        keyIDs = try Self.readKeyIDs(keyCount, &reader)
         let openIDs = keyIDs.filter { $0.role.level == nil }
         openKeys = zip(openIDs, try Self.readKeys(openIDs.count, &reader)).map { ($0, $1) }
         slots = try (0..<slotCount).map { _ in try KeybagSlot(&reader) }
@@ -220,6 +214,17 @@ extension Keybag {
         self.revoked = revoked
         (generation, storeID) = (header.generation, header.storeID)
         (self.epoch, self.closing, self.deviceKey) = (epoch, closing, deviceKey)
+    }
+
+    private static func readKeyIDs(_ count: UInt16, _ reader: inout ByteReader) throws -> [Keyring.KeyID] {
+        let ids = try (0..<count).map { _ in try readKeyID(&reader) }
+        guard Set(ids).count == ids.count else {
+            throw RecordError.malformed("it contains the same key twice")
+        }
+        guard ids.count(where: { $0.role == .names }) == 1 else {
+            throw RecordError.malformed("it has not exactly one key for file names")
+        }
+        return ids
     }
 
     private static func readVaults(

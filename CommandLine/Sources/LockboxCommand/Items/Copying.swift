@@ -25,7 +25,7 @@ struct MoveCommand: Command {
     func run() throws {
         let store = try options.store()
         let key = try ItemKey(prefix: store.prefix, key: key)
-        if let toPrefix = new.toPrefix { try ItemKey.checkChosen(prefix: toPrefix) }
+        if let toPrefix = new.toPrefix { try ItemKey.checkIsWrittenOut(toPrefix) }
         let newKey = try ItemKey(prefix: new.toPrefix ?? store.prefix, key: newKey)
         try Failure.advising("Use --replace to overwrite it.") {
             try store.unlocking {

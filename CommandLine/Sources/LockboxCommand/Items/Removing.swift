@@ -33,25 +33,35 @@ struct RemoveCommand: Command {
 
     func run() throws {
         let store = try options.openStore()
-        let missing = try keys.filter { try !isThere($0, store) }
-        try confirm(keys.filter { !missing.contains($0) })
+        let found = try keys.filter { try isThere($0, store) }
+        try confirm(found)
         for record in record { try confirm(store.record(record), store) }
-        for record in record where try !store.backend.remove(record: store.record(record)) {
-            throw Failure(
-                .conflict,
-                "The item \(record.onOneLine) can be read. To remove it, give its key. Nothing was removed."
-            )
+        var removed: [String] = []
+        for record in record {
+            guard try store.backend.remove(record: store.record(record)) else {
+                let done = removed.isEmpty ? "Nothing was removed." : "Removed: \(Self.list(removed))."
+                throw Failure(
+                    .conflict,
+                    "The item \(record.onOneLine) can be read. To remove it, give its key. \(done)"
+                )
+            }
+            removed.append(record)
         }
-        for key in keys { try store.lockbox.removeObject(forKey: key) }
-        let removed = keys.filter { !missing.contains($0) } + record
-        if !removed.isEmpty { store.tell("Removed: \(removed.map(\.onOneLine).joined(separator: ", "))") }
-        if let first = missing.first { throw store.missing(first) }
+        // Not the others: a program may have stored one since the question.
+        for key in found { try store.lockbox.removeObject(forKey: key) }
+        removed = found + removed
+        if !removed.isEmpty { store.tell("Removed: \(Self.list(removed))") }
+        if let first = keys.first(where: { !found.contains($0) }) { throw store.missing(first) }
     }
+
+    private static func list(_ names: [String]) -> String { names.map(\.onOneLine).joined(separator: ", ") }
 
     /// A script says what it means.
     private func confirm(_ keys: [String]) throws {
-        if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) { return }
-        let question = "Remove \(keys.map(\.onOneLine).joined(separator: ", "))? Nothing brings it back."
+        if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO) {
+            return
+        }
+        let question = "Remove \(Self.list(keys))? Nothing brings it back."
         guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
             throw Failure(.conflict, "Nothing was removed.")
         }

@@ -166,7 +166,9 @@ struct ExecCommand: Command {
 enum References {
     /// - Parameter allowed: The prefixes that they may name.
     static func read(_ path: String, allowed: [String]) throws -> [ExecCommand.Variable] {
+        // In their places, so that one inside another value is not taken for a line of its own.
         var references: [String: ExecCommand.Variable] = [:]
+        let mark = "reference\(UInt64.random(in: .min ... .max))"
         guard let text = String(validating: try Input.all(ofFile: path), as: UTF8.self) else {
             throw Failure(.usage, "\(path.onOneLine) is not UTF-8. Nothing was run.")
         }
@@ -177,18 +179,20 @@ enum References {
         for index in lines.indices {
             guard let parts = lines[index].wholeMatch(of: form) else { continue }
             let (name, place) = (String(parts.1), "\(path.onOneLine), line \(index + 1): ")
-            references[name] = try reference(parts.3, named: name, place, allowed: allowed)
-            // The other lines keep their numbers, and the names their order.
-            lines[index] = "\(name)="
+            let text = "\(mark)x\(index)"
+            references[text] = try reference(parts.3, named: name, place, allowed: allowed)
+            lines[index] = "\(name)=\(text)"
         }
         let rest = Data(lines.joined(separator: "\n").utf8)
         let variables = try EnvironmentDialect.common.variables(of: rest, named: path)
-        if !Set(references.keys).isSubset(of: variables.map(\.name))
-            || variables.contains(where: { $0.value.containsLiterally("lockbox://") })
-        {
+        let isInside = variables.contains {
+            references[$0.value] == nil
+                && ($0.value.containsLiterally(mark) || $0.value.containsLiterally("lockbox://"))
+        }
+        if isInside {
             throw Failure(.usage, "\(path.onOneLine) has a reference inside another value. Nothing was run.")
         }
-        return variables.map { references[$0.name] ?? .init(name: $0.name, text: $0.value) }
+        return variables.map { references[$0.value] ?? .init(name: $0.name, text: $0.value) }
     }
 
     private static func reference(_ text: Substring, named name: String, _ place: String, allowed: [String])

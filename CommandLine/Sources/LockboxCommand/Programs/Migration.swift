@@ -100,12 +100,11 @@ struct FileMigration {
     let removes: Bool
 
     func dryRun(in store: Store) throws -> MigrationReport {
-        do {
-            return try store.unlocking {
-                try store.lockbox.migrate(migration(removing: removes), dryRun: true)
-            }
-        } catch let
-            error as LockboxError where removes && error.status == .inputOutput
+        func dryRun(removing: Bool) throws -> MigrationReport {
+            try store.unlocking { try store.lockbox.migrate(migration(removing: removing), dryRun: true) }
+        }
+        do { return try dryRun(removing: removes) } catch let error as LockboxError
+            where removes && error.status == .inputOutput && (try? dryRun(removing: false)) != nil
         {
             throw Failure(
                 error.status,

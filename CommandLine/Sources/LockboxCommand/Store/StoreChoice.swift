@@ -201,6 +201,7 @@ struct StoreChoice {
         }
         if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
         let prefix = try prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
+        if use == .making { try ItemKey.checkIsWrittenOut(prefix) }
         let store = try Store(self, prefix: prefix, asks: asks)
         if use != .any { try store.check(for: use) }
         return store
