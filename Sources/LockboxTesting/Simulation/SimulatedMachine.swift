@@ -63,6 +63,8 @@ package final class SimulatedMachine: @unchecked Sendable {
         init(_ process: SimulatedProcess, _ number: Int) { (self.process, self.number) = (process, number) }
     }
 
+    /// The number of the call at which the machine gives up.
+    private var lastCall = Int.max
     private var troubledUntil = Duration.zero
     private var threads: [(thread: Thread, wakesAt: Duration)] = []
     private var running: Thread?
@@ -94,11 +96,16 @@ package final class SimulatedMachine: @unchecked Sendable {
     }
 
     /// Runs the threads until all have ended.
-    package func run() {
-        guard let next = next() else { return }
+    ///
+    /// - Returns: Whether they did so of their own accord, and not because they made too many calls.
+    @discardableResult
+    package func run() -> Bool {
+        lastCall = counts.calls + 500_000
+        guard let next = next() else { return true }
         running = next
         next.turn.signal()
         driver.wait()
+        return counts.calls < lastCall
     }
 
     private func end(_ thread: Thread) {
@@ -146,6 +153,7 @@ package final class SimulatedMachine: @unchecked Sendable {
         if let trace { trace("\(uptime) process \(process.number).\(running!.number) \(call())") }
         uptime += .nanoseconds(200 + random.below(5_000))
         happen(process, weight)
+        if counts.calls >= lastCall { killAll() }
         if !process.isDead, process.stoppedUntil > uptime || random.happens(chances.change * weight) {
             giveTurn()
         }
@@ -194,11 +202,15 @@ package final class SimulatedMachine: @unchecked Sendable {
         process.die()
     }
 
+    private func killAll() {
+        for entry in threads where !entry.thread.process.isDead { entry.thread.process.die() }
+    }
+
     /// The processes are gone, and so is what was not synchronized, or a part of it.
     package func cutPower() {
         counts.cuts += 1
         if let trace { trace("\(uptime) the power is cut") }
-        for entry in threads where !entry.thread.process.isDead { entry.thread.process.die() }
+        killAll()
         keysFile.lock = (true, [])
         files.cutPower(&random)
         keys.removeAll()

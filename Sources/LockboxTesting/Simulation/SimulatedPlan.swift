@@ -13,7 +13,7 @@ struct SimulatedPlan: Sendable {
         [.write, .writeOld, .convert, .convert, .migrate, .readOld, .rewriteOld, .remove, .lock],
         [.write, .move, .export, .load], [.write, .update, .move, .read, .rotate],
         [.write, .lock, .read, .passcode, .rotate, .verify], [.write, .update, .batch, .readAll],
-        [.passcode, .rotate, .addSlot, .removeSlot, .unlock],
+        [.passcode, .rotate, .addSlot, .removeSlot, .unlock], [.passcode, .rotate, .rotate, .read],
     ]
 
     /// Tokens that may be used once must not be copied.

@@ -135,11 +135,12 @@ struct SimulatedLife {
             day.beginProcess(threads)
         }
         let cuts = machine.counts.cuts
-        machine.run()
+        let isOver = machine.run()
         day.end()
         machine.files.settle()
         calls = recorder.history.calls.map(\.description)
         machine.trace?(calls.joined(separator: "\n"))
+        if !isOver { return "the calls do not end" }
         if let reason = recorder.unexpected ?? knowledge.issuer.fault { return reason }
         let isDamaged = machine.counts.failures > 0
         switch alone({ try $0.look(isDamaged: isDamaged) }) {
@@ -223,11 +224,11 @@ private final class SimulatedDay: @unchecked Sendable {
 }
 
 extension SimulatedRandom {
-    /// Half of the days have one kind of trouble or none, and the others several at once.
+    /// Half of the days have no trouble, one kind, or cuts after kills or stops, and the others any kinds at once.
     fileprivate mutating func chances() -> SimulatedMachine.Chances {
         var chances = SimulatedMachine.Chances()
         chances.change = [2_000, 10_000, 40_000][below(3)]
-        let kinds = happens(60_000) ? below(32) : [0, 1, 2, 4, 8][below(5)]
+        let kinds = happens(50_000) ? below(32) : [0, 1, 2, 4, 8, 3, 10][below(7)]
         if kinds & 1 != 0 { chances.kill = 150 }
         if kinds & 2 != 0 { chances.cut = 100 }
         if kinds & 4 != 0 { chances.failure = [100, 500][below(2)] }
