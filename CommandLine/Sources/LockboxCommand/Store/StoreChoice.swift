@@ -1,5 +1,6 @@
 import ArgumentParser
 import Lockbox
+@_spi(Extensions) import LockboxCore
 
 /// The options that all commands share.
 struct StoreOptions: ParsableArguments {
