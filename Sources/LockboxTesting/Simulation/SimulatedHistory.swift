@@ -136,6 +136,10 @@ struct SimulatedHistory {
         case (.update(let key, let value), .value(let old)):
             return [.exchange(key, from: old, to: value, class: nil)]
         case (.update(let key, let value), _): return [.write(key, value, class: nil)]
+        case (.move(let from, let to, _), .done) where from == to,
+            (.copy(let from, let to, _), .done) where from == to:
+            // It changes nothing, and need not make durable what is there.
+            return [.isPresent(from)]
         case (.move(let from, let to, let replacing), _): return [.move(from, to, replacing: replacing)]
         case (.copy(let from, let to, let replacing), _): return [.copy(from, to, replacing: replacing)]
         case (.migrate(let from, let to, _), _): return [.migrate(from, to)]
