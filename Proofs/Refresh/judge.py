@@ -35,15 +35,6 @@ class Judge:
         self.calls, self.found = {}, collections.Counter()
         self.problems, self.explanations = collections.defaultdict(list), collections.Counter()
 
-    def add(self, other):
-        """What another round has found."""
-        for kind, texts in other.problems.items():
-            self.problems[kind] += texts
-        self.explanations += other.explanations
-        for column, number in other.found.items():
-            self.found[column] = max(self.found[column], number) if column in ("longest", "over") else self.found[column] + number
-        return self
-
     def problem(self, kind, text):
         self.problems[kind].append(text)
 

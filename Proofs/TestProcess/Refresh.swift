@@ -8,7 +8,7 @@ import Foundation
 /// `ready`, and begins after the first line of its input.
 ///
 ///     refresh start engine=files:DIRECTORY issuer=PORT sessions=a,b worker=1 log=FILE    signs in
-///     refresh run … takeover=500 tasks=2 [calls=1] [die=N|stop=N] [defect=noClaim|noCheck|earlyRelease]
+///     refresh run … takeover=500 tasks=2
 ///     refresh look …      logs what is stored, refreshes it once, and logs it again
 func refresh(_ arguments: [String]) throws {
     let worker = try RefreshWorker(Array(arguments.dropFirst()))
@@ -36,7 +36,6 @@ struct RefreshWorker: Sendable {
     let lockbox: Lockbox
     let settings: [String: String]
     let log: RefreshLog
-    let faults: RefreshFaults
     private let isStopped = Protected(false)
 
     init(_ arguments: [String]) throws {
@@ -46,17 +45,12 @@ struct RefreshWorker: Sendable {
             try require(parts.count == 2, "bad argument \(argument)")
             settings[parts[0]] = parts[1]
         }
-        let faults = RefreshFaults(settings)
         let engine = settings["engine"] ?? ""
         var backend: any LockboxBackend
         if engine.hasPrefix("files:") {
             // Longer than anybody is stopped while he has the lock.
             let storage = FileStorage(
                 StoreLocation(String(engine.dropFirst(6))),
-                calls: SystemCalls(fault: { call in
-                    if RefreshFaults.calls.contains(call) { faults.pass() }
-                    return nil
-                }),
                 lockTimeout: .seconds(120),
                 isForOneMachine: true
             )
@@ -67,7 +61,6 @@ struct RefreshWorker: Sendable {
         lockbox = try Lockbox(keyPrefix: prefix, backend: backend)
         log = try RefreshLog(settings["log"]!)
         self.settings = settings
-        self.faults = faults
     }
 
     private func number(_ name: String) -> Int { settings[name].flatMap { Int($0) } ?? 0 }
@@ -92,7 +85,6 @@ struct RefreshWorker: Sendable {
         print("ready")
         fflush(nil)
         _ = readLine()
-        faults.arm()
         Thread.detachNewThread { [isStopped] in
             waitForEndOfInput()
             isStopped.withLock { $0 = true }
@@ -106,13 +98,12 @@ struct RefreshWorker: Sendable {
 
     private func loop(_ task: Int) async {
         var count = 0
-        let last = settings["calls"] == nil ? Int.max : number("calls")
-        while count < last, !isStopped.withLock({ $0 }) {
+        while !isStopped.withLock({ $0 }) {
             count += 1
             let session = sessions.randomElement()!
             let id = "\(settings["worker"]!)-\(task)-\(count)"
             await record(id, session) { try await call(id, session) }
-            if last == .max, Int.random(in: 0..<40) == 0, settings["defect"] == nil {
+            if Int.random(in: 0..<40) == 0 {
                 await record("\(id)-label", session) {
                     try await offPool { try touch(session, id) }
                     return nil
@@ -141,7 +132,6 @@ struct RefreshWorker: Sendable {
                 }
             }
         }
-        if settings["defect"] != nil { return }
         let keys = try? await lockbox.async { try $0.allKeys() }
         if keys.map(Set.init)?.isSubset(of: Set(sessions)) != true {
             log.line("v", "a list has \(keys ?? [])")
@@ -162,7 +152,6 @@ struct RefreshWorker: Sendable {
 
     private func call(_ id: String, _ session: String, isForced: Bool = false) async throws -> RefreshToken? {
         let (isUsable, signsIn) = (Int.random(in: 0..<4) == 0 && !isForced, Bool.random())
-        if let defect = settings["defect"] { return try await refreshedBadly(defect, id, session) }
         do {
             return try await lockbox.refreshed(
                 session,
@@ -215,7 +204,6 @@ struct RefreshWorker: Sendable {
 
     /// Nil if the issuer has refused.
     private func ask(_ request: String) throws -> RefreshToken? {
-        faults.pass()
         let connection = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(connection) }
         var address = sockaddr_in()
@@ -229,10 +217,8 @@ struct RefreshWorker: Sendable {
         var line = request + "\n"
         try require(status == 0, "the issuer is away, errno \(errno)")
         _ = line.withUTF8 { write(connection, $0.baseAddress, $0.count) }
-        faults.pass()
         var bytes = [UInt8](repeating: 0, count: 100)
         let count = read(connection, &bytes, bytes.count)
-        faults.pass()
         let words = String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self).split { " \n".contains($0) }
         if words.first == "refused" { return nil }
         let numbers = words.dropFirst().compactMap { Int($0) }
@@ -242,29 +228,6 @@ struct RefreshWorker: Sendable {
             generation: numbers[1],
             freshUntil: RefreshLog.now + numbers[2] * 1_000_000
         )
-    }
-}
-
-/// Kills or stops the process before its nth call that changes the store, and around those of the issuer.
-final class RefreshFaults: Sendable {
-    static let calls: Set<SystemCalls.Call> = [.mkdir, .write, .fsync, .rename, .unlink, .chmod]
-    private let last: Int
-    private let signal: CInt
-    private let count = Protected<Int?>(nil)
-
-    init(_ settings: [String: String]) {
-        signal = settings["die"] == nil ? SIGSTOP : SIGKILL
-        last = (settings["die"] ?? settings["stop"]).flatMap { Int($0) } ?? 0
-    }
-
-    func arm() { count.withLock { $0 = 0 } }
-
-    func pass() {
-        let isLast = count.withLock { count in
-            count? += 1
-            return count == last
-        }
-        if isLast { kill(getpid(), signal) }
     }
 }
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
-@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 
 /// The process-wide default and the environment. Each test is a process of its own: the state is global.
@@ -78,17 +78,23 @@ import Testing
             #expect(location(["STATE_DIRECTORY": text]).refusal?.code == .invalidLocation)
             #expect(location(["XDG_DATA_HOME": text, "HOME": "/d"]).refusal?.code == .invalidLocation)
         }
-        expectError(.invalidKey) { try Lockbox(keyPrefix: text, backend: InMemoryBackend()) }
-        let lockbox = try Lockbox(keyPrefix: "p", backend: InMemoryBackend())
-        try lockbox.archiveObject(1, forKey: "k")
-        expectError(.invalidKey) { try lockbox.copyObject(forKey: "k", toKey: "k", toPrefix: text) }
-        expectError(.invalidKey) { try lockbox.moveObject(forKey: "k", toKey: "k", toPrefix: text) }
+        expectError(.invalidKey) { try ItemKey.checkIsWrittenOut(text) }
+        // What an app or a store has is read.
+        _ = try Lockbox(keyPrefix: text, backend: InMemoryBackend())
+    }
+
+    @Test func aFolderThatIsThereMayHaveAnyName() throws {
+        let store = try TestStore()
+        let folder = "\(Path.parent(of: store.directory))/{$x}"
+        #expect(StoreLocation(folder).refusal?.code == .invalidLocation)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        #expect(StoreLocation(folder).refusal == nil)
     }
 
     @Test(arguments: ["/srv/a%20b", "/srv/it's \"x\" here", "/srv/50%", "/srv/\"", "/srv/ü ö", "/srv/a'"])
     func otherSignsArePartsOfAName(_ text: String) throws {
         #expect(StoreLocation(text).refusal == nil)
-        _ = try Lockbox(keyPrefix: text, backend: InMemoryBackend())
+        try ItemKey.checkIsWrittenOut(text)
     }
 
     @Test(arguments: [
