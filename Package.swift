@@ -24,6 +24,7 @@ let package = Package(
         .library(name: "LockboxTPM", targets: ["LockboxTPM"]),
         .library(name: "LockboxFIDO2", targets: ["LockboxFIDO2"]),
         .library(name: "LockboxEtcd", targets: ["LockboxEtcd"]),
+        .library(name: "LockboxSecretService", targets: ["LockboxSecretService"]),
         .library(name: "LockboxIdentities", targets: ["LockboxIdentities"]),
         .library(name: "LockboxConfiguration", targets: ["LockboxConfiguration"]),
     ],
@@ -31,6 +32,10 @@ let package = Package(
         .trait(name: "TPM", description: "LockboxTPM, which needs tpm2-tss"),
         .trait(name: "FIDO2", description: "LockboxFIDO2, which needs libfido2"),
         .trait(name: "Etcd", description: "LockboxEtcd, which needs libcurl"),
+        .trait(
+            name: "SecretService",
+            description: "LockboxSecretService, which needs libsystemd and libcrypto"
+        ),
         .trait(
             name: "Identities",
             description: "LockboxIdentities, which needs swift-crypto and swift-certificates"
@@ -181,6 +186,38 @@ let package = Package(
                 .target(name: "CCrypto", condition: .when(traits: ["FIDO2"])),
             ],
             path: "Extensions/FIDO2/Tests",
+            swiftSettings: settings
+        ),
+
+        // SecretService
+        .systemLibrary(
+            name: "CSystemd",
+            path: "Extensions/SecretService/CSystemd",
+            pkgConfig: "libsystemd",
+            providers: [.apt(["libsystemd-dev"])]
+        ),
+        .systemLibrary(
+            name: "COpenSSL",
+            path: "Extensions/SecretService/COpenSSL",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
+        .target(
+            name: "LockboxSecretService",
+            dependencies: [
+                "Lockbox", "LockboxCore", "LockboxStore", "LockboxPlatform",
+                .target(name: "CSystemd", condition: .when(traits: ["SecretService"])),
+                .target(name: "COpenSSL", condition: .when(traits: ["SecretService"])),
+            ],
+            path: "Extensions/SecretService/Sources",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "LockboxSecretServiceTests",
+            dependencies: [
+                "Lockbox", "LockboxCore", "LockboxSecretService", "LockboxStore", "LockboxTesting",
+            ],
+            path: "Extensions/SecretService/Tests",
             swiftSettings: settings
         ),
 

@@ -6,11 +6,14 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
+// Short enough for one line below, which is the extension's.
+let secretService: TargetDependencyCondition? = .when(traits: ["SecretService"])
+
 let package = Package(
     name: "LockboxCommand",
     platforms: [.macOS(.v15)],
     products: [.executable(name: "lockbox", targets: ["LockboxCommand"])],
-    traits: ["TPM", "FIDO2", "Etcd"],
+    traits: ["TPM", "FIDO2", "Etcd", "SecretService"],
     dependencies: [
         .package(
             name: "Lockbox",
@@ -19,6 +22,7 @@ let package = Package(
                 .trait(name: "TPM", condition: .when(traits: ["TPM"])),
                 .trait(name: "FIDO2", condition: .when(traits: ["FIDO2"])),
                 .trait(name: "Etcd", condition: .when(traits: ["Etcd"])),
+                .trait(name: "SecretService", condition: .when(traits: ["SecretService"])),
             ]
         ),
         // With its contents in the file dependencies, which Scripts/install-command compares.
@@ -34,6 +38,7 @@ let package = Package(
                 .product(name: "LockboxEtcd", package: "Lockbox", condition: .when(traits: ["Etcd"])),
                 .product(name: "LockboxTPM", package: "Lockbox", condition: .when(traits: ["TPM"])),
                 .product(name: "LockboxFIDO2", package: "Lockbox", condition: .when(traits: ["FIDO2"])),
+                .product(name: "LockboxSecretService", package: "Lockbox", condition: secretService),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

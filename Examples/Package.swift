@@ -18,7 +18,7 @@ let cluster = Target.Dependency.product(
 let package = Package(
     name: "LockboxExamples",
     platforms: [.macOS(.v15)],
-    traits: ["TPM", "FIDO2", "Etcd"],
+    traits: ["TPM", "FIDO2", "Etcd", "SecretService"],
     dependencies: [
         .package(
             name: "Lockbox",
@@ -27,6 +27,7 @@ let package = Package(
                 .trait(name: "TPM", condition: .when(traits: ["TPM"])),
                 .trait(name: "FIDO2", condition: .when(traits: ["FIDO2"])),
                 .trait(name: "Etcd", condition: .when(traits: ["Etcd"])),
+                .trait(name: "SecretService", condition: .when(traits: ["SecretService"])),
             ]
         )
     ],

@@ -10,11 +10,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <spawn.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #endif
 
@@ -99,6 +102,40 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
     if (program < 0) close(in[1]), close(out[0]);
     return program;
 }
+
+#ifdef __linux__
+// Returns a descriptor that can be read once a child has ended, or a signal is there which is meant for it; or -1.
+static inline int open_signals(sigset_t *before) {
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i] == SIGCHLD || !is_ignored(numbers[i])) sigaddset(&signals, numbers[i]);
+    signal(SIGCHLD, SIG_DFL);  // if it were ignored, exit statuses would be lost
+    sigprocmask(SIG_BLOCK, &signals, before);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Returns the next signal, or 0 if there is none. What a terminal sends, it sends to the child too.
+static inline int next_signal(int file, int *is_from_terminal) {
+    struct signalfd_siginfo signal;
+    if (read(file, &signal, sizeof signal) != sizeof signal) return 0;
+    *is_from_terminal = signal.ssi_code > 0;
+    return (int)signal.ssi_signo;
+}
+
+// Starts a program with a mask of signals. Returns 0, or the reason why it cannot run.
+static inline int start_program(char *const *arguments, const sigset_t *mask, pid_t *program) {
+    extern char **environ;
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    int error = posix_spawnp(program, arguments[0], NULL, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+#endif
 
 // Replaces this process with a program, as execvp(3), and with more environment variables, each NAME=VALUE. One of them may be PATH:
 // the program is looked for in the one from before. Returns only if it does not exist or cannot be run, with the reason.

@@ -8,7 +8,11 @@ enum RawArguments {
         var arguments: [String] = []
         for index in 0..<count {
             let text = String(validatingCString: at(index))
-            if text == "--", ["exec", "refresh"].contains(arguments.dropFirst().first) { break }
+            if text == "--",
+                ["exec", "refresh", SecretServiceCommand.name].contains(arguments.dropFirst().first)
+            {
+                break
+            }
             guard let text else { throw Failure(.usage, "An argument is not UTF-8.") }
             arguments.append(text)
         }

@@ -1,7 +1,7 @@
 import CProcess
 
-/// The second executable, which has what the first one lacks: stores in clusters, TPMs and security keys. The libraries for
-/// these make every start of a program several times as slow.
+/// The second executable, which has what the first one lacks: stores in clusters, TPMs, security keys and the Secret Service. The
+/// libraries for these make every start of a program several times as slow.
 ///
 /// Both are the same program, compiled with other traits.
 enum Extension {
@@ -12,11 +12,12 @@ enum Extension {
         )
     }
 
-    #if Etcd || TPM || FIDO2
+    #if Etcd || TPM || FIDO2 || SecretService
         /// This is the second executable.
         static func startIfNeeded(_ arguments: [String]) {}
     #else
-        /// Replaces this process with the second executable if the store is in a cluster, or if hardware is to unlock it.
+        /// Replaces this process with the second executable if the store is in a cluster, if hardware is to unlock it, or for a
+        /// command that only that one has.
         ///
         /// Does not return if it is there. Otherwise the command fails when it comes to what is missing.
         static func startIfNeeded(_ arguments: [String]) {
@@ -30,7 +31,7 @@ enum Extension {
             // The words to complete follow a "--".
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
             let store = (try? Environment["LOCKBOX_STORE"]) ?? ""
-            return ClusterAddress.isScheme(of: store)
+            return words.first == SecretServiceCommand.name || ClusterAddress.isScheme(of: store)
                 || words.contains { word in
                     let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
                     return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)

@@ -39,7 +39,8 @@ import ArgumentParser
                 name: "For other programs:",
                 subcommands: [
                     ExecCommand.self, RefreshCommand.self, GitCredentialCommand.self,
-                    DockerCredentialCommand.self, DoctorCommand.self, StoreHelp.self,
+                    DockerCredentialCommand.self, SecretServiceCommand.self, DoctorCommand.self,
+                    StoreHelp.self,
                 ]
             ),
         ]

@@ -1,0 +1,133 @@
+import ArgumentParser
+import CProcess
+import Lockbox
+
+#if SecretService
+    import LockboxSecretService
+#endif
+
+struct SecretServiceCommand: Command {
+    static let name = "secret-service"
+    static let help: CommandHelp = """
+        secret-service: Be the keyring of a command, or of a login, where there is no desktop.
+
+        Programs that keep passwords in the Secret Service find one under DBUS_SESSION_BUS_ADDRESS, which only the command gets: a \
+        socket of this user's that is gone when the command ends. It is a bus without other programs, so a desktop's, such as \
+        notifications, are not there. The items are those of the prefix org.freedesktop.secrets.
+
+        The store is unlocked before the command starts, and otherwise the command does not start, unless --locked is given. \
+        Signals are passed on, and the exit status is the command's: 127 if there is no such command, 126 if it cannot be run.
+
+        With --socket instead of a command, it serves until it gets a signal.
+
+        Example: lockbox secret-service -- gh auth login
+        """
+
+    @Flag(help: "Start also if the store is locked. `lockbox unlock` opens it later.")
+    var locked = false
+
+    @Option(
+        help: .init(
+            "Listen at this path, or, with `systemd`, on the socket that systemd has passed.",
+            valueName: "path"
+        ),
+        completion: .file()
+    )
+    var socket: String?
+
+    @Argument(parsing: .postTerminator, help: "The command and its arguments.")
+    var command: [String] = []
+
+    @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
+
+    func validate() throws {
+        if command.isEmpty, socket == nil {
+            throw ValidationError("Give the command after --, or --socket.")
+        }
+        if !command.isEmpty, socket != nil { throw ValidationError("Give a command or --socket, not both.") }
+    }
+
+    func run() throws {
+        #if SecretService
+            let store = try options.store(unlockedBy: secret.secret, for: .making)
+            if locked { try store.unlockIfGiven() } else { try store.openIfLocked() }
+            // The command must not inherit these.
+            unsetenv("LOCKBOX_PASSCODE")
+            if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+            do { try serve(store) } catch let error as SecretServiceError {
+                throw Failure(.inputOutput, error.description)
+            }
+        #else
+            throw Extension.missing("the Secret Service", "--with-secret-service")
+        #endif
+    }
+
+    #if SecretService
+        private func serve(_ store: Store) throws {
+            let server = SecretServiceServer(store: store.backend)
+            var mask = sigset_t()
+            let signals = open_signals(&mask)
+            guard signals >= 0 else { throw Failure.system("Signals cannot be waited for") }
+            if let socket {
+                let socket = try socket == "systemd" ? SecretServiceSocket.ofSystemd() : .at(socket)
+                defer { socket.remove() }
+                socket.announce()
+                return try server.serve(socket, until: signals) { ServedProgram.stop(signals) }
+            }
+            let socket = try SecretServiceSocket.temporary()
+            var program = ServedProgram(signals: signals)
+            do {
+                defer { socket.remove() }
+                try program.start(command.count, named: command[0], mask: &mask, address: socket.address)
+                try server.serve(socket, until: signals) { try program.hasEnded() }
+            }
+            throw ExitCode(program.status)
+        }
+    #endif
+}
+
+#if SecretService
+    /// The command that has the keyring.
+    private struct ServedProgram {
+        let signals: CInt
+        private var process: pid_t = 0
+        /// How it has ended.
+        private(set) var status: CInt = 0
+
+        init(signals: CInt) { self.signals = signals }
+
+        /// - Parameter words: How many of the last arguments are the command's.
+        mutating func start(_ words: Int, named name: String, mask: inout sigset_t, address: String) throws {
+            setenv("DBUS_SESSION_BUS_ADDRESS", address, 1)
+            ProcessMemory.restoreCoreLimit()
+            let code = start_program(RawArguments.last(words), &mask, &process)
+            ProcessMemory.protect()
+            guard code != 0 else { return }
+            Output.note("lockbox: \(name.onOneLine) cannot be run: \(String(cString: strerror(code))).")
+            throw ExitCode(code == ENOENT ? 127 : 126)
+        }
+
+        /// Called for each signal. Passes on what the command has not got.
+        mutating func hasEnded() throws -> Bool {
+            var isFromTerminal: CInt = 0
+            let signal = next_signal(signals, &isFromTerminal)
+            if signal != 0, signal != SIGCHLD {
+                if isFromTerminal == 0 { kill(process, signal) }
+                return false
+            }
+            var result: CInt = 0
+            let ended = waitpid(process, &result, WNOHANG)
+            if ended < 0, errno != EINTR { throw Failure.system("It is not known how the command ended") }
+            status = result & 0x7F == 0 ? result >> 8 & 0xFF : 128 + result & 0x7F
+            return ended == process
+        }
+
+        /// Whether a signal asks a service without a command to end.
+        static func stop(_ signals: CInt) -> Bool {
+            var isFromTerminal: CInt = 0
+            let signal = next_signal(signals, &isFromTerminal)
+            return [SIGINT, SIGTERM, SIGHUP, SIGQUIT].contains(signal)
+        }
+    }
+#endif

@@ -1,0 +1,102 @@
+#if SecretService
+    import CSystemd
+    @_spi(Extensions) import LockboxCore
+    import LockboxPlatform
+
+    /// Answers the calls of several clients, one after the other, in one thread.
+    final class BusServer {
+        static let maximumConnections = 64
+        /// How many calls of one client are answered before the others have their turn.
+        private static let turn = 16
+
+        private let objects: SecretObjects
+        private let identifier: sd_id128_t
+        private var driver: BusDriver
+        private var connections: [BusConnection] = []
+        /// When the system had no room for another connection.
+        private var refusedAt: ContinuousClock.Instant?
+
+        init(_ objects: SecretObjects) {
+            self.objects = objects
+            var identifier = sd_id128_t()
+            sd_id128_randomize(&identifier)
+            self.identifier = identifier
+            driver = BusDriver(identifier: withUnsafeBytes(of: identifier, Array.init).hexadecimal)
+        }
+
+        /// - Parameters:
+        ///   - end: Another descriptor to wait for.
+        ///   - isOver: Called when `end` can be read. Returns whether to stop.
+        func serve(_ listener: CInt, until end: CInt, _ isOver: () throws -> Bool) throws {
+            while true {
+                let events = try wait(listener, end)
+                if events[0] != 0, try isOver() { return }
+                if events[1] != 0 { accept(listener) }
+                // Those that were just accepted are not among them.
+                for (connection, event) in zip(connections, events.dropFirst(2)) {
+                    if event != 0 || connection.hasMore && !connection.isBehind { advance(connection) }
+                    if connection.isLate { connection.end() }
+                }
+                connections.removeAll { !$0.isOpen }
+            }
+        }
+
+        private func wait(_ listener: CInt, _ end: CInt) throws -> [Int16] {
+            if let refusedAt, refusedAt + .milliseconds(100) < .now { self.refusedAt = nil }
+            var requests = [
+                pollfd(fd: end, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: refusedAt == nil ? listener : -1, events: Int16(POLLIN), revents: 0),
+            ]
+            requests += connections.map { pollfd(fd: $0.file, events: $0.events, revents: 0) }
+            let isBusy = connections.contains { $0.hasMore && !$0.isBehind }
+            let mustLook = refusedAt != nil || connections.contains { $0.name == nil }
+            let time: CInt = isBusy ? 0 : mustLook ? 100 : -1
+            while poll(&requests, nfds_t(requests.count), time) < 0 {
+                if errno != EINTR { throw SecretServiceError("Waiting for clients failed", errno) }
+            }
+            return requests.map(\.revents)
+        }
+
+        private func accept(_ listener: CInt) {
+            var user: uid_t = 0
+            let file = accept_peer(listener, &user)
+            if file == -EMFILE || file == -ENFILE || file == -ENOMEM || file == -ENOBUFS { refusedAt = .now }
+            if file < 0 { return }
+            guard user == geteuid(), connections.count < Self.maximumConnections else {
+                close(file)
+                return
+            }
+            if let connection = try? BusConnection(file, identifier: identifier) {
+                connections.append(connection)
+            }
+        }
+
+        private func advance(_ connection: BusConnection) {
+            do {
+                for _ in 0..<Self.turn {
+                    if let call = try connection.next() { try answer(call, connection) }
+                    if !connection.hasMore || connection.isBehind { return }
+                }
+            } catch { connection.end() }
+        }
+
+        private func answer(_ call: BusCall, _ connection: BusConnection) throws {
+            let isForBus = BusDriver.isFor(call)
+            let sender = isForBus ? BusDriver.name : BusDriver.uniqueName
+            do {
+                let answer =
+                    try isForBus ? driver.answer(call, connection) : objects.answer(call, connection)
+                for signal in objects.takeSignals() { send(signal) }
+                try connection.answer(call, from: sender, answer)
+            } catch {
+                try connection.refuse(call, from: sender, BusError(error))
+            }
+        }
+
+        private func send(_ signal: BusSignal) {
+            for connection in connections where connection.matches > 0 && connection.isOpen {
+                do { try connection.send(signal, from: BusDriver.uniqueName) } catch { connection.end() }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,180 @@
+#if SecretService
+    @_spi(Extensions) import Lockbox
+    @_spi(Extensions) import LockboxCore
+    import LockboxPlatform
+    import LockboxStore
+
+    /// A collection: the items of one prefix, in the store or in memory.
+    struct Collection {
+        /// The bounds for what is in memory.
+        private enum Limit {
+            static let items = 1000
+            static let bytes = 64 << 20
+        }
+
+        /// The last part of its path.
+        let name: String
+        let backend: any LockboxBackend
+        /// The key prefix of its items.
+        let prefix: String
+        let defaultLabel: String
+        private let index: ItemIndex
+
+        init(_ name: String, _ backend: any LockboxBackend, prefix: String, label: String) {
+            (self.name, self.backend, self.prefix, defaultLabel) = (name, backend, prefix, label)
+            index = ItemIndex(backend, prefix: prefix)
+        }
+
+        var path: String { "\(SecretPath.root)/collection/\(name)" }
+
+        /// The item that has its label.
+        private var record: ItemKey { get throws { try ItemKey(prefix: SecretPath.records, key: name) } }
+
+        var attributes: ItemAttributes? { get throws { try backend.attributes(for: record, now: nil) } }
+
+        var label: String { get throws { try attributes?.label ?? defaultLabel } }
+
+        /// Whether secrets need an unlock. Names and attributes do not.
+        var isLocked: Bool {
+            get throws { [.locked, .beforeFirstUnlock].contains(try backend.lockState) }
+        }
+
+        func checkUnlocked() throws { if try isLocked { throw BusError.locked } }
+
+        /// Creates it, if it has no label yet.
+        func setLabel(_ label: String) throws {
+            try checkUnlocked()
+            let value = try ArchivedValue(data: Data(), format: .data)
+            let options = WriteOptions(label: .set(label))
+            try backend.write(ItemChanges(value: value, options: options, modified: Date()), to: record)
+        }
+
+        func remove() throws {
+            try backend.removeAll(prefix: prefix)
+            try backend.remove(record)
+        }
+
+        // MARK: Items
+
+        /// Returns the items that have all of these attributes, the newest first.
+        ///
+        /// Programs write different attributes for the same account, and take the first item that they find.
+        func items(with attributes: [String: String] = [:]) throws -> [Item] {
+            let wanted = AttributeNames.encode(attributes)
+            var found: [Item] = []
+            for (key, attributes) in try index.items() {
+                let item = Item(collection: self, key: key, attributes: attributes)
+                if item.matches(wanted) { found.append(item) }
+            }
+            return found.sorted()
+        }
+
+        func item(for key: ItemKey) throws -> Item? {
+            try backend.attributes(for: key, now: Date()).map {
+                Item(collection: self, key: key, attributes: $0)
+            }
+        }
+
+        /// Stores a secret: in place of the newest item with the same attributes, if there is one and it is to be replaced.
+        func store(_ secret: Secret, label: String?, attributes: [String: String], replacing: Bool) throws
+            -> (item: Item, isNew: Bool)
+        {
+            try checkUnlocked()
+            if backend is InMemoryBackend { try checkRoom(for: secret) }
+            let old =
+                replacing ? try items(with: attributes).first { $0.secretAttributes == attributes } : nil
+            let key = try old?.key ?? ItemKey(prefix: prefix, key: SecretPath.newElement)
+            let options = WriteOptions(
+                label: label.map { .set($0) } ?? .unchanged,
+                attributes: .set(AttributeNames.encode(attributes, contentType: secret.contentType))
+            )
+            let value = try ArchivedValue(data: secret.value, format: .data)
+            try backend.write(ItemChanges(value: value, options: options, modified: Date()), to: key)
+            guard let item = try item(for: key) else { throw BusError.noObject("of the new item") }
+            index.note(key, item.attributes)
+            return (item, old == nil)
+        }
+
+        func remove(_ item: Item) throws {
+            try checkUnlocked()
+            try backend.remove(item.key)
+            index.note(item.key, nil)
+        }
+
+        /// Where the items are, as far as that is known without reading them.
+        var knownPaths: [String] { index.known.keys.map { path(of: $0) } }
+
+        func path(of key: ItemKey) -> String { "\(path)/\(SecretPath.element(of: key.key))" }
+
+        private func checkRoom(for secret: Secret) throws {
+            let items = try items()
+            let bytes = items.reduce(secret.value.count) { $0 + $1.attributes.size }
+            if items.count >= Limit.items || bytes > Limit.bytes {
+                throw BusError.tooMuch("The collection in memory is full. Remove items.")
+            }
+        }
+    }
+
+    /// An item of a collection, without its secret.
+    struct Item: Comparable {
+        let collection: Collection
+        let key: ItemKey
+        let attributes: ItemAttributes
+
+        var path: String { collection.path(of: key) }
+
+        var secretAttributes: [String: String] { AttributeNames.decode(attributes.searchable) }
+
+        func matches(_ wanted: [String: String]) -> Bool {
+            wanted.allSatisfy { name, text in
+                attributes.searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false
+            }
+        }
+
+        func secret() throws -> Secret {
+            guard let item = try collection.backend.item(for: key, now: Date()) else {
+                throw BusError.noObject(path)
+            }
+            let contentType = AttributeNames.contentType(of: item.attributes.searchable)
+            // The command stores texts as JSON.
+            if item.value.format == .json,
+                let text = try? JSONValueCoder().decode(String.self, from: item.value.data)
+            {
+                return Secret(value: Data(text.utf8), contentType: contentType)
+            }
+            return Secret(value: item.value.data, contentType: contentType)
+        }
+
+        func change(_ value: Data? = nil, _ options: WriteOptions) throws {
+            try collection.checkUnlocked()
+            let value = try value.map { try ArchivedValue(data: $0, format: .data) }
+            var options = options
+            if value != nil { options.policy = .updateOnly }
+            try collection.backend.write(
+                ItemChanges(value: value, options: options, modified: Date()),
+                to: key
+            )
+        }
+
+        func setSecret(_ secret: Secret) throws {
+            let searchable = AttributeNames.encode(secretAttributes, contentType: secret.contentType)
+            try change(secret.value, WriteOptions(attributes: .set(searchable)))
+        }
+
+        func setAttributes(_ new: [String: String]) throws {
+            let contentType = AttributeNames.contentType(of: attributes.searchable)
+            try change(
+                nil,
+                WriteOptions(attributes: .set(AttributeNames.encode(new, contentType: contentType)))
+            )
+        }
+
+        /// The newest is the least.
+        static func < (one: Item, other: Item) -> Bool {
+            let (a, b) = (one.attributes, other.attributes)
+            return (b.modified, b.created, other.key.key) < (a.modified, a.created, one.key.key)
+        }
+
+        static func == (one: Item, other: Item) -> Bool { one.path == other.path }
+    }
+#endif

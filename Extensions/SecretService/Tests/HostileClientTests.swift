@@ -1,0 +1,176 @@
+#if SecretService
+    import Foundation
+    import Testing
+
+    @testable import LockboxSecretService
+
+    /// Programs of the same user may do anything, and the others have their keyring all the same.
+    @Suite(.serialized) struct HostileClientTests {
+        private static let root = "/org/freedesktop/secrets"
+        private static let service = "org.freedesktop.Secret.Service"
+        private static let bus = "org.freedesktop.DBus"
+        private let service: Service
+
+        init() throws { service = try Service() }
+
+        /// Whether another client is answered.
+        private func works() throws -> Bool {
+            let client = try service.client()
+            return client.hello()
+                && client.call(
+                    Self.root,
+                    Self.service,
+                    "SearchItems",
+                    "a{ss}",
+                    Client.bytes(0) + [0, 0, 0, 0]
+                )?.type == 2
+        }
+
+        @Test("A call is answered, and one before Hello is not")
+        func hello() throws {
+            #expect(try works())
+            let client = try service.client()
+            #expect(client.authenticate())
+            #expect(client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 3)
+            #expect(client.call(Self.root, Self.bus, "AddMatch", "s", Client.text(""))?.type == 3)
+        }
+
+        @Test("Handshake and first message in one write, as zbus does it")
+        func oneWrite() throws {
+            let client = try service.client()
+            client.send(
+                Array("\0AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n".utf8)
+                    + client.message("/org/freedesktop/DBus", Self.bus, "Hello")
+            )
+            #expect(client.line()?.hasPrefix("OK ") == true)
+            #expect(client.line()?.hasPrefix("ERROR") == true)
+            let reply = try #require(client.reply())
+            #expect(reply.type == 2)
+            #expect(reply.body == Client.text(":1.1"))
+        }
+
+        @Test(
+            "Bytes that are no handshake end the connection, or are refused",
+            arguments: [
+                "GET / HTTP/1.1\r\n\r\n", "AUTH EXTERNAL 30\r\n", "\0\r\n\0\r\n", "\0BEGIN\r\nl\u{1}",
+                "\0AUTH EXTERNAL zz\r\nBEGIN\r\n",
+                "\0" + String(repeating: "AUTH\r\n", count: 50_000),
+                "\0" + String(repeating: "x", count: 200_000),
+            ]
+        )
+        func garbage(_ text: String) throws {
+            let client = try service.client()
+            client.send(text)
+            #expect(try works())
+        }
+
+        @Test("Bytes that are no message end the connection")
+        func noMessages() throws {
+            let header: [[UInt8]] = [
+                Array("x\u{1}\0\u{1}".utf8) + Array(repeating: 0, count: 12),
+                // No type, another version, no serial, longer than a message may be.
+                [0x6C, 0, 0, 1] + Client.bytes(0) + Client.bytes(1) + Client.bytes(0),
+                [0x6C, 1, 0, 9] + Client.bytes(0) + Client.bytes(1) + Client.bytes(0),
+                [0x6C, 1, 0, 1] + Client.bytes(0) + Client.bytes(0) + Client.bytes(0),
+                [0x6C, 1, 0, 1] + Client.bytes(0xFFFF_FFFF) + Client.bytes(1) + Client.bytes(0xFFFF_FFFF),
+            ]
+            for bytes in header {
+                let client = try service.client()
+                #expect(client.hello())
+                client.send(bytes + Array(repeating: 0, count: 64))
+                #expect(client.isClosed)
+            }
+            #expect(try works())
+        }
+
+        @Test("Arguments of the wrong types are refused by name, and the connection goes on")
+        func wrongTypes() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            for member in [
+                "OpenSession", "CreateCollection", "SearchItems", "Unlock", "Lock", "GetSecrets", "SetAlias",
+            ] {
+                let error = client.call(Self.root, Self.service, member, "u", Client.bytes(7))?.error
+                #expect(error?.contains("Error.InvalidArgs") == true)
+            }
+            let error = client.call("\(Self.root)/collection/none", Self.service, "Get")?.error
+            #expect(error?.contains("org.freedesktop.Secret.Error.NoSuchObject") == true)
+            #expect(client.call(Self.root, Self.service, "Nothing")?.error?.contains("UnknownMethod") == true)
+        }
+
+        @Test("A variant in a variant, as deep as the message is long, is refused")
+        func deep() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            // a{sv} with one value that nobody knows, and then a text.
+            var value = [UInt8](repeating: 0, count: 0)
+            for _ in 0..<100_000 { value += [1, UInt8(ascii: "v"), 0] }
+            value += [1, UInt8(ascii: "y"), 0, 0]
+            var entry = Client.text("x") + value
+            entry = Client.bytes(entry.count) + [0, 0, 0, 0] + entry
+            Client.pad(&entry, to: 4)
+            let reply = client.call(
+                Self.root,
+                Self.service,
+                "CreateCollection",
+                "a{sv}s",
+                entry + Client.text("")
+            )
+            #expect(reply?.type != 2)
+            #expect(try works())
+        }
+
+        @Test("A message longer than any secret ends the connection before it is there")
+        func tooLong() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            let start = client.message(Self.root, Self.service, "Unlock", "ay", [])
+            client.send(Array(start[..<4]) + Client.bytes(100 << 20) + Array(start[8...]))
+            let megabyte = [UInt8](repeating: 0, count: 1 << 20)
+            for _ in 0..<101 where client.send(megabyte) {}
+            #expect(client.reply() == nil)
+            #expect(try works())
+        }
+
+        @Test("A client that reads no answers holds up nobody: its own calls wait")
+        func readsNothing() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            let call = client.message(Self.root, "org.freedesktop.DBus.Introspectable", "Introspect")
+            // The socket takes some hundred answers.
+            for _ in 0..<2000 { client.send(call) }
+            #expect(try works())
+        }
+
+        @Test("Sessions, match rules and connections have a limit")
+        func limits() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            var opened = 0
+            while client.call(Self.root, Self.service, "OpenSession", "sv", padded(Client.text("plain")))?
+                .type == 2
+            { opened += 1 }
+            #expect(opened == BusConnection.Limit.sessions)
+            var rules = 0
+            while client.call(
+                "/org/freedesktop/DBus",
+                Self.bus,
+                "AddMatch",
+                "s",
+                Client.text("type='signal'")
+            )?.type == 2 { rules += 1 }
+            #expect(rules == BusConnection.Limit.matches)
+            let others = try (1..<BusServer.maximumConnections).map { _ in try service.client() }
+            #expect(others.allSatisfy { $0.hello() })
+            #expect(try service.client().isClosed)
+            #expect(client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 2)
+        }
+
+        /// A text, and a variant with an empty text.
+        private func padded(_ text: [UInt8]) -> [UInt8] {
+            var bytes = text + [1, UInt8(ascii: "s"), 0]
+            Client.pad(&bytes, to: 4)
+            return bytes + Client.text("")
+        }
+    }
+#endif
