@@ -130,7 +130,7 @@ extension BackupReader {
             )
         }
         let intro = Array("age-encryption.org/v1".utf8)
-        if text.starts(with: intro) || !text.isEmpty && intro.starts(with: text) {
+        if text.starts(with: intro) || intro.starts(with: text) {
             return .corrupt(record: .other(path), reason: AgeError.damage)
         }
         return .notABackup(path: path)

@@ -36,13 +36,14 @@ static inline int listen_at(const char *path) {
     return -error;
 }
 
-// Whether a process listens at a path.
+// Whether a process may listen at a path: only a refusal says that none does.
 static inline int is_listened_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) return 0;
     strcpy(address.sun_path, path);
     int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int result = client >= 0 && (connect(client, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN);
+    int result = client < 0 || connect(client, (struct sockaddr *)&address, sizeof address) == 0
+        || (errno != ECONNREFUSED && errno != ENOENT);
     if (client >= 0) close(client);
     return result;
 }
@@ -69,7 +70,7 @@ static inline int folder_time(const char *path, struct timespec *time) {
     if (folder < 0) return -errno;
     int result = fstat(folder, &status) == 0 ? 0 : -errno;
     close(folder);
-    *time = status.st_mtim;
+    *time = status.st_ctim;  // no program can set it back
     return result;
 }
 

@@ -140,6 +140,7 @@ struct MigrationRun {
         } catch LockboxError.duplicateItem {
             return .refused(.destinationExists)
         } catch LockboxError.conflict {
+            try claim?.check()
             return .refused(.changed)
         } catch let error as LockboxError
             where error.code == .passcodeNotSet || error.code == .requirementNotMet

@@ -25,8 +25,7 @@ struct MoveCommand: Command {
     func run() throws {
         let store = try options.store()
         let key = try ItemKey(prefix: store.prefix, key: key)
-        if let toPrefix = new.toPrefix { try ItemKey.checkIsWrittenOut(toPrefix) }
-        let newKey = try ItemKey(prefix: new.toPrefix ?? store.prefix, key: newKey)
+        let newKey = try ItemKey(prefix: new.prefix(orElse: store), key: newKey)
         try Failure.advising("Use --replace to overwrite it.") {
             try store.unlocking {
                 // An expired item is moved too, and stays expired.
@@ -48,6 +47,11 @@ struct NewItemOptions: ParsableArguments {
     var replace = false
 
     var policy: WritePolicy { replace ? .replace : .addOnly }
+
+    func prefix(orElse store: Store) throws -> String {
+        try toPrefix.map(ItemKey.checkIsWrittenOut)
+        return toPrefix ?? store.prefix
+    }
 }
 
 struct CopyCommand: Command {
@@ -134,7 +138,7 @@ struct CopyCommand: Command {
             try store.lockbox.copyObject(
                 forKey: key,
                 toKey: newKey,
-                toPrefix: new.toPrefix,
+                toPrefix: new.prefix(orElse: store),
                 policy: new.policy
             )
         }
@@ -142,7 +146,7 @@ struct CopyCommand: Command {
 
     private func other(_ address: String, than store: Store) throws -> Store {
         let choice = StoreChoice(
-            prefix: new.toPrefix ?? store.prefix,
+            prefix: try new.prefix(orElse: store),
             store: address,
             access: store.choice.access,
             passcodeFile: toPasscodeFile,

@@ -58,9 +58,7 @@ struct RemoveCommand: Command {
 
     /// A script says what it means.
     private func confirm(_ keys: [String]) throws {
-        if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO) {
-            return
-        }
+        if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) { return }
         let question = "Remove \(Self.list(keys))? Nothing brings it back."
         guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
             throw Failure(.conflict, "Nothing was removed.")

@@ -113,7 +113,8 @@ struct SecretServiceCommand: Command {
             var isFromTerminal: CInt = 0
             let signal = next_signal(signals, &isFromTerminal)
             if signal != 0, signal != SIGCHLD {
-                if isFromTerminal == 0 { kill(process, signal) }
+                // A terminal that hangs up tells only the leader of its session.
+                if isFromTerminal == 0 || signal == SIGHUP { kill(process, signal) }
                 return false
             }
             var result: CInt = 0

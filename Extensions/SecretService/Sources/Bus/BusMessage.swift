@@ -56,12 +56,26 @@
             }
         }
 
-        func paths() throws -> [String] { try array(of: "o", path) }
+        /// One call keeps the others waiting, so there is a limit.
+        func paths() throws -> [String] {
+            var count = 0
+            return try array(of: "o") {
+                count += 1
+                if count > 10_000 { throw BusError.tooMuch("The call names too many objects.") }
+                return try path()
+            }
+        }
 
         /// If a name comes twice, the last one counts.
+        ///
+        /// - Throws: ``BusError`` for two names that are the same in Unicode, of which a store keeps one.
         func texts() throws -> [String: String] {
             let pairs = try array(of: "{ss}") { try inside("e", "ss") { (try text(), try text()) } }
-            return Dictionary(pairs) { $1 }
+            let texts = Dictionary(pairs) { $1 }
+            if Set(pairs.map { Array($0.0.utf8) }).count > texts.count {
+                throw BusError.invalidArguments("Two names of attributes are the same in Unicode.")
+            }
+            return texts
         }
 
         /// Reads the values for the names that `read` knows; it returns false for others, which are skipped.

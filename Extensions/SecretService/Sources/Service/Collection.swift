@@ -50,6 +50,7 @@
         }
 
         func remove() throws {
+            try checkUnlocked()
             try backend.removeAll(prefix: prefix)
             try backend.remove(record)
         }
@@ -80,9 +81,8 @@
             -> (item: Item, isNew: Bool)
         {
             try checkUnlocked()
-            if backend is InMemoryBackend { try checkRoom(for: secret) }
-            let old =
-                replacing ? try items(with: attributes).first { $0.secretAttributes == attributes } : nil
+            let old = replacing ? try items(with: attributes).first { $0.hasExactly(attributes) } : nil
+            try checkRoom(for: secret.value.count, inPlaceOf: old)
             let key = try old?.key ?? ItemKey(prefix: prefix, key: SecretPath.newElement)
             let options = WriteOptions(
                 label: label.map { .set($0) } ?? .unchanged,
@@ -101,15 +101,13 @@
             index.note(item.key, nil)
         }
 
-        /// Where the items are, as far as that is known without reading them.
-        var knownPaths: [String] { index.known.keys.map { path(of: $0) } }
-
         func path(of key: ItemKey) -> String { "\(path)/\(SecretPath.element(of: key.key))" }
 
-        private func checkRoom(for secret: Secret) throws {
-            let items = try items()
-            let bytes = items.reduce(secret.value.count) { $0 + $1.attributes.size }
-            if items.count >= Limit.items || bytes > Limit.bytes {
+        /// Memory has bounds; the store has its own.
+        fileprivate func checkRoom(for size: Int, inPlaceOf old: Item?) throws {
+            guard backend is InMemoryBackend else { return }
+            let items = try items().filter { $0.key != old?.key }
+            if items.count >= Limit.items || items.reduce(size, { $0 + $1.attributes.size }) > Limit.bytes {
                 throw BusError.tooMuch("The collection in memory is full. Remove items.")
             }
         }
@@ -124,6 +122,14 @@
         var path: String { collection.path(of: key) }
 
         var secretAttributes: [String: String] { AttributeNames.decode(attributes.searchable) }
+
+        /// Byte by byte: for Swift, texts in two forms of Unicode are equal.
+        func hasExactly(_ attributes: [String: String]) -> Bool {
+            func bytes(_ attributes: [String: String]) -> Set<[[UInt8]]> {
+                Set(attributes.map { [Array($0.utf8), Array($1.utf8)] })
+            }
+            return bytes(secretAttributes) == bytes(attributes)
+        }
 
         func matches(_ wanted: [String: String]) -> Bool {
             wanted.allSatisfy { name, text in
@@ -147,6 +153,7 @@
 
         func change(_ value: Data? = nil, _ options: WriteOptions) throws {
             try collection.checkUnlocked()
+            if let value { try collection.checkRoom(for: value.count, inPlaceOf: self) }
             let value = try value.map { try ArchivedValue(data: $0, format: .data) }
             var options = options
             if value != nil { options.policy = .updateOnly }

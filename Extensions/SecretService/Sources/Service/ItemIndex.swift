@@ -6,8 +6,9 @@
     /// The names and attributes of one prefix's items, kept in memory as long as nobody has changed them. To read them anew takes as long
     /// as to decrypt all of them.
     final class ItemIndex {
-        /// A change leaves another time at the folder. Two within one tick of the kernel's clock, at most 10 ms, do not.
-        private static let tick: TimeInterval = 0.05
+        /// A change leaves another time at the folder. Two within one tick of the kernel's clock, at most 10 ms, do not, and on some file
+        /// systems two within one or two seconds.
+        private static func tick(_ time: timespec) -> TimeInterval { time.tv_nsec == 0 ? 2 : 0.05 }
 
         private let backend: any LockboxBackend
         private let prefix: String
@@ -25,9 +26,15 @@
         func items() throws -> [ItemKey: ItemAttributes] {
             let (changed, now) = (folderTime, Date())
             if time == nil || !(changed.map(isKnown) ?? false) {
-                known = [:]
-                try backend.forEachItem(prefix: prefix, now: nil, unreadable: { _ in }) { known[$0] = $1 }
-                time = changed.flatMap { now.timeIntervalSince($0.date) > Self.tick ? $0 : nil }
+                // What could not be read for a moment is looked for again.
+                var isWhole = true
+                (known, time) = ([:], nil)
+                try backend.forEachItem(prefix: prefix, now: nil, unreadable: { _ in isWhole = false }) {
+                    known[$0] = $1
+                }
+                if isWhole, let changed, now.timeIntervalSince(changed.date) > Self.tick(changed) {
+                    time = changed
+                }
             }
             return known.filter { !$0.value.isExpired(at: now) }
         }

@@ -102,9 +102,7 @@
 
         /// Whether an object is there and locked. One that is not there counts as locked: nothing can unlock it.
         private func isLocked(_ path: String, _ connection: BusConnection) throws -> Bool {
-            do { return try collection(at: path, connection)?.isLocked ?? true } catch is BusError {
-                return true
-            }
+            try ofOne { try collection(at: path, connection)?.isLocked } ?? true
         }
 
         private func collection(at path: String, _ connection: BusConnection) throws -> Collection? {
@@ -162,14 +160,21 @@
         }
 
         private func secret(at path: String, _ connection: BusConnection) throws -> Secret? {
-            do {
+            try ofOne {
                 guard case .item(let item) = try object(at: path, connection) else { return nil }
                 return try item.secret()
-            } catch is BusError {
-                return nil
-            } catch let error as LockboxError where error.code == .interactionNotAllowed {
-                return nil
             }
+        }
+
+        /// Returns nil for what is not there, locked or damaged: it takes no others with it.
+        private func ofOne<Value>(_ body: () throws -> Value?) throws -> Value? {
+            let codes: [LockboxError.Code] = [
+                .interactionNotAllowed, .corrupt, .authenticationFailed, .unsupportedVersion, .unreadable,
+                .unsafePermissions,
+            ]
+            do { return try body() } catch is BusError { return nil } catch let error as LockboxError
+                where codes.contains(error.code)
+            { return nil }
         }
 
         private func setAlias(_ arguments: BusMessage, _ connection: BusConnection) throws -> BusAnswer {
@@ -196,7 +201,7 @@
                 if [login.name, session.name].contains(collection.name) {
                     throw BusError.notSupported("This collection is always there. Delete its items.")
                 }
-                try collection.remove()
+                try remove(collection)
                 signal(
                     "CollectionDeleted",
                     collection.path,

@@ -67,31 +67,38 @@
             case "login", "default": return login
             case "session": return session
             default:
-                let collection = created(name)
-                return try isAlias || collection.attributes == nil ? nil : collection
+                let collection = known[name] ?? made(name)
+                if try isAlias || !SecretPath.isElement(name) || collection.attributes == nil { return nil }
+                if known.count < Self.maximumCollections { known[name] = collection }
+                return collection
             }
         }
 
-        private func created(_ name: String) -> Collection {
-            if let collection = known[name] { return collection }
-            let collection = Collection(name, store, prefix: SecretPath.items(of: name), label: name)
-            if known.count < Self.maximumCollections { known[name] = collection }
-            return collection
+        private func made(_ name: String) -> Collection {
+            Collection(name, store, prefix: SecretPath.items(of: name), label: name)
         }
 
         var collections: [Collection] {
             get throws {
-                let names = try store.attributes(prefix: SecretPath.records, now: nil).keys.map(\.key)
-                    .sorted()
-                return [login, session] + names.filter { $0 != login.name }.map(created)
+                // One that is damaged takes no others with it, and names of another kind have no path.
+                var names: [String] = []
+                try store.forEachItem(prefix: SecretPath.records, now: nil, unreadable: { _ in }) { key, _ in
+                    if SecretPath.isElement(key.key) { names.append(key.key) }
+                }
+                return [login, session] + names.sorted().map { known[$0] ?? made($0) }
             }
+        }
+
+        func remove(_ collection: Collection) throws {
+            try collection.remove()
+            known[collection.name] = nil
         }
 
         func createCollection(label: String) throws -> Collection {
             guard try collections.count < Self.maximumCollections else {
                 throw BusError.tooMuch("There are too many collections.")
             }
-            let collection = created(SecretPath.newElement)
+            let collection = made(SecretPath.newElement)
             try collection.setLabel(label)
             return collection
         }
@@ -116,12 +123,18 @@
             )
         }
 
-        func signalChange(of properties: [String: BusProperty], _ path: String, _ interface: String) {
+        /// - Parameter others: Properties whose new values clients ask for.
+        func signalChange(
+            of properties: [String: BusProperty] = [:],
+            _ path: String,
+            _ interface: String,
+            others: [String] = []
+        ) {
             signals.append(
                 BusSignal(path: path, interface: Self.properties, member: "PropertiesChanged") { message in
                     try message.append(interface)
                     try message.append(properties)
-                    try message.appendArray([], of: "s") { (_: String) in }
+                    try message.appendArray(others, of: "s") { try message.append($0) }
                 }
             )
         }
@@ -133,7 +146,7 @@
             )
             signal(member, item.path, from: collection.path, interface)
             if member == "ItemChanged" { return }
-            signalChange(of: ["Items": .paths(collection.knownPaths)], collection.path, interface)
+            signalChange(collection.path, interface, others: ["Items"])
         }
     }
 #endif

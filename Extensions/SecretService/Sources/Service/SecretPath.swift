@@ -35,7 +35,7 @@
 
         static var newElement: String { SessionCipher.random(16).hexadecimal }
 
-        private static func isElement(_ text: String) -> Bool { text.wholeMatch(of: /[0-9a-f]{32}/) != nil }
+        static func isElement(_ text: String) -> Bool { text.wholeMatch(of: /[0-9a-f]{32}/) != nil }
     }
 
     /// What a path leads to.

@@ -38,6 +38,18 @@
         let listener: CInt
         /// What is removed with it.
         private let leaves: Leaves
+        /// Which file it is: another service may have one in its place by the end.
+        private let file: ino_t
+
+        private init(path: String, listener: CInt, leaves: Leaves) {
+            (self.path, self.listener, self.leaves) = (path, listener, leaves)
+            file = Self.file(at: path)
+        }
+
+        private static func file(at path: String) -> ino_t {
+            var status = stat()
+            return lstat(path, &status) == 0 ? status.st_ino : 0
+        }
 
         private enum Leaves {
             case nothing, path, folder
@@ -61,7 +73,7 @@
             for parent in [Self.variable("XDG_RUNTIME_DIR"), Self.variable("TMPDIR"), "/tmp"].compactMap(
                 \.self
             ) {
-                guard let folder = makeFolder(in: parent, &failure) else { continue }
+                guard isSafe(parent), let folder = makeFolder(in: parent, &failure) else { continue }
                 let path = "\(folder)/bus"
                 let listener = listen_at(path)
                 if listener >= 0 {
@@ -76,8 +88,14 @@
         /// Creates a socket at a path, in place of one where no process listens any longer.
         ///
         /// - Parameter path: At most 107 bytes. Only this user should be able to write into its folder.
-        /// - Throws: ``SecretServiceError`` if a process listens there, or the socket cannot be made.
+        /// - Throws: ``SecretServiceError`` if a process listens there, other users could replace the socket, or it cannot be made.
         public static func at(_ path: String) throws -> SecretServiceSocket {
+            let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+            if !isSafe(folder) {
+                throw SecretServiceError(
+                    "Other users may write into the folder of \(path). Name another path."
+                )
+            }
             if is_listened_at(path) != 0 {
                 throw SecretServiceError(
                     "\(path) is the socket of a service that runs. Stop it, or name another path."
@@ -113,8 +131,17 @@
         /// Closes the socket. Removes it, and its folder, if they were made for it.
         public func remove() {
             close(listener)
-            if leaves != .nothing { unlink(path) }
+            if leaves != .nothing, Self.file(at: path) == file { unlink(path) }
             if leaves == .folder { rmdir(String(path.dropLast("/bus".utf8.count))) }
+        }
+
+        /// Whether other users cannot put something else in the place of what is in a folder. `su` may leave another user's variables.
+        private static func isSafe(_ folder: String) -> Bool {
+            var status = stat()
+            guard stat(folder, &status) == 0, status.st_uid == geteuid() || status.st_uid == 0 else {
+                return false
+            }
+            return status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
         }
 
         private static func variable(_ name: String) -> String? {
