@@ -177,4 +177,40 @@ import Testing
         }
         #expect(try names().filter { $0.hasPrefix("new") }.count == ItemOperation.batch)
     }
+
+    /// Stopped after the last look at its claim, while another one migrates the item, and it is removed.
+    @Test func whoWasStoppedBringsNothingBack() throws {
+        let migration = Migration("m", .string("k1", to: "new1"))
+        let stopped = StoppedBackend(
+            wrapped: backend,
+            key: try ItemKey(prefix: TestStore.prefix, key: "new1")
+        ) {
+            [backend] in
+            #expect(throws: Never.self) {
+                #expect(try backend.lockbox().migrate(migration).isComplete)
+                try backend.lockbox().removeObject(forKey: "new1")
+            }
+        }
+        MigrationClaim.$patience.withValue(.milliseconds(50)) {
+            expectError(.conflict) { try stopped.lockbox().migrate(migration) }
+        }
+        #expect(try names() == ["k2"])
+    }
+}
+
+/// Does something else before the first update of an item.
+private struct StoppedBackend: WrappingBackend {
+    let wrapped: any LockboxBackend
+    let key: ItemKey
+    let others: @Sendable () -> Void
+    private let isOver = Protected(false)
+
+    init(wrapped: any LockboxBackend, key: ItemKey, others: @escaping @Sendable () -> Void) {
+        (self.wrapped, self.key, self.others) = (wrapped, key, others)
+    }
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        if key == self.key, isOver.raise() { others() }
+        try wrapped.update(key, now: now, change)
+    }
 }

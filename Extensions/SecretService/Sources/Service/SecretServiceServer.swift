@@ -7,11 +7,7 @@
     /// Serves the items of a store as `org.freedesktop.secrets`, the interface of Linux's keyrings, on a socket that takes the place
     /// of the user's D-Bus.
     ///
-    /// ```swift
-    /// let socket = try SecretServiceSocket.temporary()
-    /// defer { socket.remove() }
-    /// try SecretServiceServer(store: backend).serve(socket, until: descriptor) { true }
-    /// ```
+    /// Serve a ``SecretServiceSocket``, and give its `address` to programs as `DBUS_SESSION_BUS_ADDRESS`.
     public struct SecretServiceServer: Sendable {
         private let store: SealedBackend
 
