@@ -83,11 +83,16 @@ final class Lease: Sendable {
         return try Claim(claim)?.presence.map(files.isPresent) ?? false
     }
 
-    /// - Throws: ``LockboxError/conflict(record:)`` if another one has taken over.
-    func check() throws {
-        guard try isHeld(in: backend.item(for: key, now: nil)) else {
-            throw LockboxError.conflict(record: record)
-        }
+    /// The backend, which writes items only as long as this holder has the lease. In a store of Lockbox's own, that is one step.
+    ///
+    /// Its writes throw ``LockboxError/conflict(record:)`` if another one has taken over.
+    var heldBackend: any LockboxBackend {
+        if let sealed = backend as? SealedBackend { return sealed.writing(while: key, check) }
+        return HeldBackend(target: backend) { [self] in try check(backend.item(for: key, now: nil)) }
+    }
+
+    @Sendable private func check(_ item: StoredItem?) throws {
+        if !isHeld(in: item) { throw LockboxError.conflict(record: record) }
     }
 
     /// Whether an item has this holder's claim.
@@ -106,8 +111,8 @@ final class Lease: Sendable {
     /// - Throws: ``LockboxError/conflict(record:)`` if another one has taken over.
     func change(_ body: (StoredItem) throws -> StoredItem) throws {
         try backend.update(key, now: nil) { current in
-            guard let current, isHeld(in: current) else { throw LockboxError.conflict(record: record) }
-            return try body(current)
+            try check(current)
+            return try current.map(body)
         }
     }
 
@@ -125,6 +130,29 @@ final class Lease: Sendable {
 
     /// After a change that has ended the claim.
     func end() { presence.withLock { $0?.end() } }
+}
+
+/// A backend whose updates begin with a check.
+private struct HeldBackend: LockboxBackend {
+    let target: any LockboxBackend
+    let check: @Sendable () throws -> Void
+
+    func item(for key: ItemKey, now: Date?) throws -> StoredItem? { try target.item(for: key, now: now) }
+
+    func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+        try target.attributes(prefix: prefix, now: now)
+    }
+
+    func prefixes() throws -> Set<String> { try target.prefixes() }
+
+    func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+        try target.update(key, now: now) { current in
+            try check()
+            return try change(current)
+        }
+    }
+
+    func remove(_ key: ItemKey) throws { try target.remove(key) }
 }
 
 /// The claim of a lease: who may change an item. A searchable attribute of the item.

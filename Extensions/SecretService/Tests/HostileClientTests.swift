@@ -160,9 +160,12 @@
                 Client.text("type='signal'")
             )?.type == 2 { rules += 1 }
             #expect(rules == BusConnection.Limit.matches)
-            let others = try (1..<BusServer.maximumConnections).map { _ in try service.client() }
+            var others = try (1..<BusServer.maximumConnections).map { _ in try service.client() }
             #expect(others.allSatisfy { $0.hello() })
-            #expect(try service.client().isClosed)
+            // One more waits until another has gone.
+            let next = try service.client()
+            others.removeLast()
+            #expect(next.hello())
             #expect(client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 2)
         }
 

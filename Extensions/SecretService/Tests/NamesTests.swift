@@ -7,14 +7,14 @@
         @Test("Attributes with any names and texts come back, and Lockbox's own stay apart")
         func attributes() {
             let attributes = [
-                "": "empty name", "service": "", "lockbox.refresh": "1", "lockbox.escaped.": "2",
+                "": "empty name", "service": "", "lockbox.claim": "1", "lockbox.escaped.": "2",
                 "lockbox.escaped.x": "3",
                 "lockbox.content-type": "4", "lockbox": "5",
                 "xdg:schema": "org.gnome.keyring.NetworkPassword", "ä": "ö",
             ]
             let searchable = AttributeNames.encode(attributes, contentType: "text/html")
             #expect(!searchable.keys.contains(""))
-            #expect(searchable["lockbox.refresh"] == nil)
+            #expect(searchable["lockbox.claim"] == nil)
             #expect(searchable["service"] == "")
             #expect(AttributeNames.decode(searchable) == attributes)
             #expect(AttributeNames.contentType(of: searchable) == "text/html")

@@ -48,8 +48,8 @@ final class MigrationClaim {
         renewed = world.uptime
     }
 
-    /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
-    func check() throws { try lease.check() }
+    /// Receives the new items. A process that was stopped before it wrote them brings back none that others have removed.
+    var destination: any LockboxBackend { lease.heldBackend }
 
     /// Releases the claim.
     ///

@@ -86,15 +86,11 @@ struct MigrationRun {
         var outcomes: [String: MigrationReport.Outcome] = [:]
         var moved: [String: SourceItem] = [:]
         var next = 0
-        var mover = Mover(to: lockbox.backend, now: now)
+        var mover = Mover(to: claim?.destination ?? lockbox.backend, now: now)
         for (index, (key, step)) in steps.enumerated() {
             try claim?.renew()
-            if index == next {
-                // A process that was stopped before brings nothing back.
-                try claim?.check()
-                next += add(steps[index...].lazy.map(\.step), with: &mover)
-            }
-            outcomes[key] = try write(step, with: mover, claim)
+            if index == next { next += add(steps[index...].lazy.map(\.step), with: &mover) }
+            outcomes[key] = try write(step, with: mover)
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
@@ -122,25 +118,18 @@ struct MigrationRun {
         return count
     }
 
-    private func write(_ step: MigrationStep, with mover: Mover, _ claim: MigrationClaim?) throws
-        -> MigrationReport.Outcome
-    {
+    private func write(_ step: MigrationStep, with mover: Mover) throws -> MigrationReport.Outcome {
         guard case .store(let new, let old, _) = step, outcome(of: step) == .migrated else {
             return outcome(of: step)
         }
         do {
             // An equal item is written again: its writer may have been killed before it was durable.
-            let isPut = try mover.put(new) { current in
-                // Another process may have taken over, and have done this before others removed the new item.
-                try claim?.check()
-                return current == old || current == new
-            }
-            if isPut { return .migrated }
+            if try mover.put(new, where: { $0 == old || $0 == new }) { return .migrated }
             return .refused(old == nil ? .destinationExists : .changed)
         } catch LockboxError.duplicateItem {
             return .refused(.destinationExists)
         } catch LockboxError.conflict {
-            try claim?.check()
+            // If another process has taken over, the end of the run says so.
             return .refused(.changed)
         } catch let error as LockboxError
             where error.code == .passcodeNotSet || error.code == .requirementNotMet

@@ -4,6 +4,8 @@ import LockboxPlatform
 /// Changes items: decides, seals and commits, and decides again if another writer was faster.
 struct ItemWriter: Sendable {
     let reader: ItemReader
+    /// Holds for every change.
+    var condition: ItemCondition?
 
     private var keys: KeyStore { reader.keys }
     private var storage: any RecordStorage { reader.storage }
@@ -165,6 +167,11 @@ struct ItemWriter: Sendable {
             part.changes += changes
             part.expected.merge(expected) { $1 }
             part.count += 1
+        }
+        if let condition, !part.changes.isEmpty {
+            let item = try reader.openItem(reader.itemRecord(of: condition.key, keyring), keyring, at: nil)
+            try condition.check(item.content)
+            part.expected.merge(Decision(keeping: item).expected) { $1 }
         }
         return part
     }

@@ -48,11 +48,11 @@ public final class SealedBackend: LockboxBackend {
         self.init(KeyStore(storage: storage, deviceKey: deviceKey, requires: requirements))
     }
 
-    init(_ keyStore: KeyStore) {
+    init(_ keyStore: KeyStore, while condition: ItemCondition? = nil) {
         self.keyStore = keyStore
         keyChanges = KeyChanges(keys: keyStore)
         reader = ItemReader(keyStore)
-        writer = ItemWriter(reader: reader)
+        writer = ItemWriter(reader: reader, condition: condition)
         remover = ItemRemover(reader: reader)
     }
 
@@ -124,6 +124,15 @@ public final class SealedBackend: LockboxBackend {
     public var isOnThisDevice: Bool { storage.limits.isOnThisDevice }
 
     // MARK: Writing
+
+    /// Returns a backend for the same store that writes items only while another one is as `check` wants it: in one step with each
+    /// commit.
+    package func writing(
+        while key: ItemKey,
+        _ check: @escaping @Sendable (StoredItem?) throws -> Void
+    ) -> SealedBackend {
+        SealedBackend(keyStore, while: ItemCondition(key: key, check: check))
+    }
 
     /// Creates an item, or changes the parts of an existing one that the changes set. A locked item cannot
     /// be changed, as in the Keychain. With ``WritePolicy/replace``, a damaged one is overwritten.

@@ -32,6 +32,12 @@ struct Decision {
     }
 }
 
+/// An item that others are changed beside: each commit expects it as it was checked.
+struct ItemCondition: Sendable {
+    let key: ItemKey
+    let check: @Sendable (StoredItem?) throws -> Void
+}
+
 /// A record as it was looked at. Its reader makes it.
 struct Looked<Content> {
     let record: ItemRecord

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Lockbox
 @testable import LockboxCore
-@testable import LockboxStore
+@_spi(Extensions) @testable import LockboxStore
+@_spi(Extensions) import LockboxTesting
 
 /// Migrations that are killed or stopped, and what others do meanwhile.
 @Suite struct MigrationInterruptionTests: MigrationFixture {
@@ -44,6 +45,42 @@ import Testing
             #expect(try store.leftovers().isEmpty, "call \(calls)")
         }
         #expect(calls > 25)
+    }
+
+    /// Stopped before whichever call of a storage, alone or in a batch, while another one migrates the items, and they are removed.
+    @Test(arguments: [1, 3]) func whoWasStoppedBringsNothingBack(_ count: Int) throws {
+        let migration = Migration("m", items: (0..<count).map { .string("k\($0)", to: "new\($0)") })
+        var (number, removals, isHit) = (0, 0, true)
+        while isHit {
+            number += 1
+            let (memory, isRemoved) = (InMemoryStorage(), Protected(false))
+            let others = try SealedBackend(storage: memory).lockbox()
+            for key in 0..<count {
+                let value = try ArchivedValue(data: Data("v".utf8), format: .lockbox2)
+                let item = try StoredItem(key: others.itemKey("k\(key)"), value: value, modified: date)
+                try others.backend.write(item, policy: .replace)
+            }
+            let interruption = Interruption(at: number) {
+                #expect(throws: Never.self) {
+                    try others.migrate(migration)
+                    try others.removeAllObjects()
+                    isRemoved.withLock { $0 = true }
+                }
+            }
+            let storage = InterruptedStorage(target: memory, interruption: interruption)
+            let stopped = try SealedBackend(storage: storage).lockbox()
+            _ = try stopped.allKeys()
+            interruption.raise()
+            let error = MigrationClaim.$patience.withValue(.zero) {
+                lockboxError { try stopped.migrate(migration) }
+            }
+            #expect(error == nil || error?.code == .conflict, "before call \(number)")
+            isHit = interruption.hasHappened
+            guard isRemoved.withLock({ $0 }) else { continue }
+            removals += 1
+            #expect(try others.allKeys().isEmpty, "before call \(number)")
+        }
+        #expect(removals > 10)
     }
 
     @Test func runByManyAtOnceItHappensOnce() throws {

@@ -283,8 +283,8 @@ enum Lifetime {
         return overflow || seconds > 100 * 366 * 86400 ? nil : seconds
     }
 
-    /// Parses an expiry date: a time span from now, the end of a local day, a local minute, or a date and time of ISO 8601 with its zone. Dates are
-    /// shown in the local zone too.
+    /// Parses an expiry date: a time span from now, the end of a local day, a local minute, or a date and time of ISO 8601 with its
+    /// zone. Dates are shown in the local zone too.
     static func end(_ text: String, now: Date) -> Date? {
         if let seconds = seconds(text) { return now.addingTimeInterval(TimeInterval(seconds)) }
         let local = /(today|tomorrow|[0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{1,2}(?::[0-9]{2}){1,2}))?/

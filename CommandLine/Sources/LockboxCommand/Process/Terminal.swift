@@ -145,7 +145,7 @@ private struct Silence {
     init?(_ terminal: CInt) {
         guard tcgetattr(terminal, &before) == 0 else { return nil }
         silenced = terminal
-        // Those that end a process, the real-time signals among them.
+        // All signals that end a process, the real-time ones among them.
         for number in 1..<NSIG where !others.contains(number) {
             replace(number) { number in
                 tcsetattr(silenced, TCSAFLUSH, &before)

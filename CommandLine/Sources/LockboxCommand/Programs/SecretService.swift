@@ -118,10 +118,15 @@ struct SecretServiceCommand: Command {
                 return false
             }
             var result: CInt = 0
-            let ended = waitpid(process, &result, WNOHANG)
-            if ended < 0, errno != EINTR { throw Failure.system("It is not known how the command ended") }
+            // As the first process of a container, it gets others' children too.
+            while true {
+                let ended = waitpid(-1, &result, WNOHANG)
+                if ended < 0, errno != EINTR { throw Failure.system("It is not known how the command ended") }
+                if ended == 0 { return false }
+                if ended == process { break }
+            }
             status = result & 0x7F == 0 ? result >> 8 & 0xFF : 128 + result & 0x7F
-            return ended == process
+            return true
         }
 
         /// Whether a signal asks a service without a command to end.

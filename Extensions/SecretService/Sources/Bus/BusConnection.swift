@@ -73,7 +73,7 @@
         // Not what closes after all is written, which waits for the client.
         deinit { sd_bus_close_unref(bus) }
 
-        /// What to wait for. Calls wait until the client has read the answers to earlier ones.
+        /// The events to wait for. Calls wait until the client has read the answers to earlier ones.
         var events: Int16 {
             let events = sd_bus_get_events(bus)
             return Int16(isBehind ? events & CInt(POLLOUT) : events)

@@ -2,7 +2,7 @@
     import CSystemd
     import LockboxPlatform
 
-    /// What a bus itself answers. There is no daemon: the service is alone on its bus with each client.
+    /// The answers of the bus itself. There is no daemon: the service is alone on its bus with each client.
     struct BusDriver {
         static let name = "org.freedesktop.DBus"
         /// The service's.
@@ -50,7 +50,7 @@
             return { try $0.append(name) }
         }
 
-        /// What clients ask about names.
+        /// Questions of clients about names.
         private func names(_ call: BusCall, known: [String]) throws -> BusAnswer {
             switch call.member {
             case "ListNames", "ListActivatableNames":

@@ -6,7 +6,10 @@
         let name: String
         let message: String
 
-        init(_ name: String, _ message: String) { (self.name, self.message) = (name, message) }
+        /// - Parameter message: It may quote what a client has sent, of which the beginning is enough.
+        init(_ name: String, _ message: String) {
+            (self.name, self.message) = (name, String(message.prefix(1000)))
+        }
 
         private static func bus(_ name: String, _ message: String) -> BusError {
             BusError("org.freedesktop.DBus.Error.\(name)", message)

@@ -4,7 +4,7 @@
 
     /// A message of D-Bus. sd-bus encodes and decodes it, and checks lengths, depths and texts.
     ///
-    /// What is read comes in the order of the message, and what is appended goes there.
+    /// Arguments are read and appended in their order.
     final class BusMessage {
         let raw: OpaquePointer
         /// About how many bytes were appended.

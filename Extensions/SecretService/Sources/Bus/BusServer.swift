@@ -32,7 +32,7 @@
                 let events = try wait(listener, end)
                 if events[0] != 0, try isOver() { return }
                 if events[1] != 0 { accept(listener) }
-                // Those that were just accepted are not among them.
+                // The newly accepted ones are not among them.
                 for (connection, event) in zip(connections, events.dropFirst(2)) {
                     if event != 0 || connection.hasMore && !connection.isBehind { advance(connection) }
                     if connection.isLate { connection.end() }
@@ -45,7 +45,7 @@
             if let refusedAt, refusedAt + .milliseconds(100) < .now { self.refusedAt = nil }
             var requests = [
                 pollfd(fd: end, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: refusedAt == nil ? listener : -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: takesMore ? listener : -1, events: Int16(POLLIN), revents: 0),
             ]
             requests += connections.map { pollfd(fd: $0.file, events: $0.events, revents: 0) }
             let isBusy = connections.contains { $0.hasMore && !$0.isBehind }
@@ -57,12 +57,15 @@
             return requests.map(\.revents)
         }
 
+        /// Further clients wait at the socket until others have gone.
+        private var takesMore: Bool { refusedAt == nil && connections.count < Self.maximumConnections }
+
         private func accept(_ listener: CInt) {
             var user: uid_t = 0
             let file = accept_peer(listener, &user)
             if file == -EMFILE || file == -ENFILE || file == -ENOMEM || file == -ENOBUFS { refusedAt = .now }
             if file < 0 { return }
-            guard user == geteuid(), connections.count < Self.maximumConnections else {
+            guard user == geteuid() else {
                 close(file)
                 return
             }

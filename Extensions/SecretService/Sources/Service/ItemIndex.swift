@@ -12,7 +12,7 @@
 
         private let backend: any LockboxBackend
         private let prefix: String
-        /// What was read last, and what this process has changed since.
+        /// The items as they were read last, with this process's changes since.
         private(set) var known: [ItemKey: ItemAttributes] = [:]
         /// The folder's time when they were read, if no later change can have the same.
         private var time: timespec?
@@ -26,7 +26,7 @@
         func items() throws -> [ItemKey: ItemAttributes] {
             let (changed, now) = (folderTime, Date())
             if time == nil || !(changed.map(isKnown) ?? false) {
-                // What could not be read for a moment is looked for again.
+                // An item that cannot be read for a moment is looked for again.
                 var isWhole = true
                 (known, time) = ([:], nil)
                 try backend.forEachItem(prefix: prefix, now: nil, unreadable: { _ in isWhole = false }) {
