@@ -16,12 +16,12 @@ public import LockboxStore
 @_spi(Extensions) extension ForwardingStorage {
     public var limits: StorageLimits { target.limits }
 
-    public func read<Result>(
+    public func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? { try target.read(record, atLeast: minimum, maximum: maximum, body) }
+        _ body: (RecordContents) throws -> Void
+    ) throws { try target.read(record, atLeast: minimum, maximum: maximum, body) }
 
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         try target.read(records, maximum: maximum)

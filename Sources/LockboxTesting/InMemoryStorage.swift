@@ -26,17 +26,17 @@ public final class InMemoryStorage: PagingStorage, WatchingStorage {
         )
     }
 
-    /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
-    public func read<Result>(
+    /// Calls a closure with the bytes of a record, unless it is absent.
+    public func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? {
-        guard let found = state.withLock({ $0.records[record] }) else { return nil }
+        _ body: (RecordContents) throws -> Void
+    ) throws {
+        guard let found = state.withLock({ $0.records[record] }) else { return }
         try check(found, record, maximum)
         var bytes = found.bytes
-        return try bytes.withUnsafeMutableBytes {
+        try bytes.withUnsafeMutableBytes {
             try body(RecordContents(bytes: $0, revision: found.revision))
         }
     }

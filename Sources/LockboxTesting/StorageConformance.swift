@@ -114,7 +114,7 @@ extension StorageConformance {
         let bytes = subject.bytes(10_000)
         try subject.put(record, bytes)
         for minimum in [0, 1, 5000, 10_000, .max] {
-            _ = try subject.storage.read(record, atLeast: minimum, maximum: 10_000) { contents in
+            try subject.storage.read(record, atLeast: minimum, maximum: 10_000) { contents in
                 let found = Array(contents.bytes)
                 try subject.expect(
                     found.count >= min(minimum, 10_000),
@@ -180,7 +180,7 @@ extension StorageConformance {
         let record = subject.record("record")
         let bytes = subject.bytes()
         try subject.put(record, bytes)
-        _ = try subject.storage.read(record, atLeast: .max, maximum: 100) { contents in
+        try subject.storage.read(record, atLeast: .max, maximum: 100) { contents in
             for index in contents.bytes.indices { contents.bytes[index] = 0 }
         }
         for _ in 0..<2 { try subject.expect(record, is: bytes, after: "a reader has overwritten its copy") }
@@ -241,14 +241,14 @@ extension StorageConformance {
         }
         let one = "read(_:atLeast:maximum: 99) of 100 bytes"
         try subject.expectError(expected, from: one, where: isOfTheRecord) {
-            _ = try storage.read(record, atLeast: .max, maximum: 99) { _ in }
+            try storage.read(record, atLeast: .max, maximum: 99) { _ in }
         }
         let several = "read(_:maximum: 99) of 100 bytes"
         try subject.expectError(expected, from: several, where: isOfTheRecord) {
             _ = try storage.read([record], maximum: 99)
         }
         try subject.expectRethrow(from: "read") { refuse in
-            _ = try storage.read(record, atLeast: .max, maximum: 100) { _ in try refuse() }
+            try storage.read(record, atLeast: .max, maximum: 100) { _ in try refuse() }
         }
         try subject.expectRethrow(from: "forEachName") { refuse in
             try storage.forEachName(in: "namespace", waitingForCommits: false) { _ in try refuse() }
@@ -325,7 +325,7 @@ final class StorageSubject: ConformanceSubject {
     }
 
     func read(_ record: RecordName) throws -> Record? {
-        try storage.read(record, atLeast: .max, maximum: Self.maximum) {
+        try storage.withContents(of: record, atLeast: .max, maximum: Self.maximum) {
             Record(bytes: Array($0.bytes), revision: $0.revision)
         }
     }

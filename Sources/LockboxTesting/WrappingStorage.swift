@@ -15,14 +15,14 @@ package enum StorageCall {
 package extension WrappingStorage {
     func begin(_ call: StorageCall) {}
 
-    func read<Result>(
+    func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? {
+        _ body: (RecordContents) throws -> Void
+    ) throws {
         try begin(.read([record]))
-        return try target.read(record, atLeast: minimum, maximum: maximum, body)
+        try target.read(record, atLeast: minimum, maximum: maximum, body)
     }
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {

@@ -4,19 +4,19 @@
     public import LockboxStore
 
     extension EtcdStorage {
-        /// Calls a closure with the bytes of a record. Returns its result, or `nil` if the record is absent.
-        public func read<Result>(
+        /// Calls a closure with the bytes of a record, unless it is absent.
+        public func read(
             _ record: RecordName,
             atLeast minimum: Int,
             maximum: Int,
-            _ body: (RecordContents) throws -> Result
-        ) throws -> Result? {
-            guard let found = try range(RangeRequest(key(record))).found.first else { return nil }
+            _ body: (RecordContents) throws -> Void
+        ) throws {
+            guard let found = try range(RangeRequest(key(record))).found.first else { return }
             try check(found, record, maximum)
             var bytes = found.value
             let revision = revision(of: found)
             known.remember(record, found.value, revision)
-            return try bytes.withUnsafeMutableBytes {
+            try bytes.withUnsafeMutableBytes {
                 try body(RecordContents(bytes: $0, revision: revision))
             }
         }

@@ -171,7 +171,7 @@
             let member = try member { _ in answer }
             defer { member.end() }
             let storage = try storage(member, timeLimit: .milliseconds(200))
-            expectEnd { _ = try storage.read(Self.record, atLeast: 1, maximum: 100) { _ in } }
+            expectEnd { try storage.read(Self.record, atLeast: 1, maximum: 100) { _ in } }
         }
 
         /// A commit writes at a new revision, and answers for each of its operations.
@@ -257,7 +257,7 @@
             }
             #expect(connection.received.bytes.count <= 65_536)
             if flood == .head { return }
-            let error = lockboxError { _ = try storage.read(Self.record, atLeast: 1, maximum: 100) { _ in } }
+            let error = lockboxError { try storage.read(Self.record, atLeast: 1, maximum: 100) { _ in } }
             #expect(error == .notReachable(endpoint: .endpoint(member.endpoint), reason: Connection.tooLong))
         }
 

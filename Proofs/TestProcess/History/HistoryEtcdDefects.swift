@@ -37,19 +37,19 @@
 
         var target: EtcdStorage { storage }
 
-        func read<Result>(
+        func read(
             _ record: RecordName,
             atLeast minimum: Int,
             maximum: Int,
-            _ body: (RecordContents) throws -> Result
-        ) throws -> Result? {
+            _ body: (RecordContents) throws -> Void
+        ) throws {
             guard defect == .serializableReads, record.namespace != nil else {
                 return try storage.read(record, atLeast: minimum, maximum: maximum, body)
             }
-            guard let found = try serializableRange(record).found.first else { return nil }
+            guard let found = try serializableRange(record).found.first else { return }
             var bytes = found.value
             let revision = storage.revision(of: found)
-            return try bytes.withUnsafeMutableBytes {
+            try bytes.withUnsafeMutableBytes {
                 try body(RecordContents(bytes: $0, revision: revision))
             }
         }

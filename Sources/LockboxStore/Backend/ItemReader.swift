@@ -15,7 +15,7 @@ final class ItemReader: Sendable {
         guard var keyring = try keys.keyring(creating: false) else { return nil }
         var record = itemRecord(of: key, keyring)
         let didReadKeybag = try readBesideKeybag(&record, &keyring)
-        let metadata = try metadata(record, keyring)
+        let metadata = try metadata(record, keyring).content
         if metadata == nil, !didReadKeybag { try keys.checkIsThere() }
         return metadata.flatMap { $0.attributes.isExpired(at: now) ? nil : $0.attributes }
     }
@@ -33,7 +33,9 @@ final class ItemReader: Sendable {
             var record = itemRecord(of: key, keyring)
             let didReadKeybag = try readBesideKeybag(&record, &keyring)
             let found = try withRecord(record, keyring, atLeast: .max) { contents, id, keyring in
-                if let accessibility = ItemHeader.beginning(of: contents.bytes)?.accessibility {
+                if keys.requirements.minimumAccessibility != nil,
+                    let accessibility = ItemHeader.beginning(of: contents.bytes)?.accessibility
+                {
                     try checkIsAllowed(accessibility, for: key, in: record)
                 }
                 return try open(contents, id, keyring)
@@ -106,7 +108,8 @@ final class ItemReader: Sendable {
                 try body(RecordContents(bytes: $0, revision: known.revision))
             }
         case nil:
-            return try storage.read(record.name, atLeast: minimum, maximum: ItemEnvelope.maximumLength, body)
+            let maximum = ItemEnvelope.maximumLength
+            return try storage.withContents(of: record.name, atLeast: minimum, maximum: maximum, body)
         }
     }
 
@@ -149,10 +152,11 @@ final class ItemReader: Sendable {
     func look<Content>(
         at record: ItemRecord,
         _ keyring: Keyring,
+        atLeast minimum: Int = .max,
         unlisted: Bool = false,
         _ open: (RecordContents, RecordID, Keyring) throws -> Content
     ) throws -> Looked<Content?> {
-        let found = try withRecord(record, keyring, atLeast: .max, unlisted: unlisted) {
+        let found = try withRecord(record, keyring, atLeast: minimum, unlisted: unlisted) {
             let revision = $0.revision  // of the bytes before they are opened in place
             return (content: try open($0, $1, $2), revision: revision)
         }
@@ -162,63 +166,44 @@ final class ItemReader: Sendable {
     /// Returns what is there before a write, locked or not.
     func existingItem(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws -> Looked<ExistingItem>
     {
-        let found = try existingIfRead(record, keyring, at: now)
-        guard found.isRefusedUnread else { return found }
-        // Its revision, and then once more, as another writer may have replaced it meanwhile.
-        let revision = try storage.revision(of: record.name, maximum: .max)
-        let again = try existingIfRead(record, keyring, at: now)
-        return again.isRefusedUnread ? Looked(record, revision, again.content) : again
-    }
-
-    private func existingIfRead(_ record: ItemRecord, _ keyring: Keyring, at now: Date?) throws
-        -> Looked<ExistingItem>
-    {
-        var revision = RecordRevision.absent
-        do {
-            guard let old = try metadata(record, keyring, whenRead: { revision = $0.revision }) else {
-                return Looked(record, .absent, ExistingItem())
+        func look(at record: ItemRecord) throws -> Looked<ExistingItem> {
+            let found = try metadata(record, keyring)
+            return Looked(record, found.revision, ExistingItem(found.content?.attributes, at: now))
+        }
+        do { return try look(at: record) } catch let error as LockboxError where error.isDamage {
+            // Its revision, and then a second look, as another writer may replace it meanwhile.
+            let record = ItemRecord(name: record.name, id: record.id, isDecided: record.isDecided)
+            let revision = try storage.revision(of: record.name, maximum: .max)
+            do { return try look(at: record) } catch let error as LockboxError where error.isDamage {
+                return Looked(record, revision, ExistingItem(damage: error))
             }
-            let isExpired = old.attributes.isExpired(at: now)
-            let attributes = isExpired ? nil : old.attributes
-            return Looked(record, revision, ExistingItem(attributes: attributes, isExpired: isExpired))
-        } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
-        {
-            return Looked(record, revision, ExistingItem(damage: error))
         }
     }
 
-    /// Returns nil if there is no such item.
+    /// The content is nil if there is no such item.
     ///
-    /// - Parameters:
-    ///   - prefix: The one whose namespace the record is in, if it is known.
-    ///   - whenRead: Receives the record before it is opened.
-    func metadata(
-        _ record: ItemRecord,
-        _ keyring: Keyring,
-        in prefix: String? = nil,
-        whenRead: (RecordContents) -> Void = { _ in }
-    ) throws -> ItemMetadata? {
-        var isCut = false
-        func open(atLeast minimum: Int) throws -> ItemMetadata? {
-            try withRecord(record, keyring, atLeast: minimum) {
-                whenRead($0)
-                isCut = minimum == 0 && !ItemHeader.containsMetadata($0.bytes)
-                return try isCut ? nil : ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
-            } ?? nil
+    /// - Parameter prefix: The one whose namespace the record is in, if it is known.
+    func metadata(_ record: ItemRecord, _ keyring: Keyring, in prefix: String? = nil) throws
+        -> Looked<ItemMetadata?>
+    {
+        func open(atLeast minimum: Int) throws -> Looked<ItemMetadata??> {
+            try look(at: record, keyring, atLeast: minimum) {
+                if minimum == 0, !ItemHeader.containsMetadata($0.bytes) { return nil }
+                return try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
+            }
         }
         // Most metadata is in the first bytes that are read in any case.
-        var metadata = try open(atLeast: 0)
-        if isCut { metadata = try open(atLeast: ItemEnvelope.maximumMetadataEnd) }
+        var found = try open(atLeast: 0)
+        if case .some(nil) = found.content { found = try open(atLeast: ItemEnvelope.maximumMetadataEnd) }
+        guard let metadata = found.content ?? nil else { return found.map { _ in nil } }
         // The record is bound to its name, but not to its folder.
-        if let metadata, metadata.key.prefix != prefix,
+        if metadata.key.prefix != prefix,
             namespace(of: metadata.key.prefix, keyring) != record.name.namespace
         {
             throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
-        if let metadata {
-            try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
-        }
-        return metadata
+        try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
+        return found.map { _ in metadata }
     }
 
     /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
@@ -228,7 +213,7 @@ final class ItemReader: Sendable {
         in prefix: String? = nil,
         unreadable: (UnreadableItem) throws -> Void
     ) throws -> ItemMetadata? {
-        do { return try metadata(record, keyring, in: prefix) } catch let error as LockboxError {
+        do { return try metadata(record, keyring, in: prefix).content } catch let error as LockboxError {
             try unreadable(unreadableItem(record, error: error))
             return nil
         }

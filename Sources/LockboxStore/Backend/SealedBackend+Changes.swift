@@ -106,7 +106,7 @@ private final class KnownNames: Sendable {
         let record = ItemRecord(name: RecordName(namespace: namespace, name: id.name), id: id)
         do {
             let keyring = try backend.keyStore.currentKeyring()
-            return try backend.reader.metadata(record, keyring).map { .key($0.key.key) } ?? .absent
+            return try backend.reader.metadata(record, keyring).content.map { .key($0.key.key) } ?? .absent
         } catch {
             return .unreadable
         }

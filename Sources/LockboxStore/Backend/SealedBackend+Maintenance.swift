@@ -98,7 +98,7 @@ extension SealedBackend {
     }
 
     private func openWhole(_ record: ItemRecord, _ keyring: Keyring, report: inout VerifyReport) throws {
-        guard let metadata = try reader.metadata(record, keyring) else { return }  // removed meanwhile
+        guard let metadata = try reader.metadata(record, keyring).content else { return }
         do {
             _ = try reader.withRecord(record, keyring, atLeast: .max) {
                 try ItemEnvelope.openValue($0.bytes, id: $1, keyring: $2, now: nil)
@@ -116,7 +116,8 @@ extension SealedBackend {
     /// Judges by the store ID in the record's header, which is not authenticated.
     private func isOfAnotherStore(_ record: RecordName, _ keyring: Keyring) throws -> Bool {
         do {
-            return try storage.read(record, atLeast: ItemHeader.length, maximum: ItemEnvelope.maximumLength) {
+            let maximum = ItemEnvelope.maximumLength
+            return try storage.withContents(of: record, atLeast: ItemHeader.length, maximum: maximum) {
                 ItemHeader.beginning(of: $0.bytes).map { $0.storeID != keyring.storeID } ?? false
             } ?? false
         } catch is LockboxError {
@@ -177,14 +178,12 @@ extension SealedBackend {
     private func repairState(of record: RecordName) throws -> RepairState {
         guard let id = RecordID(name: record.name) else { return .unread }
         let (item, keyring) = (ItemRecord(name: record, id: id), try keyStore.currentKeyring())
-        var revision: RecordRevision?
+        // Before the look, so that what another writer puts here after it is not removed.
+        let revision = try? storage.revision(of: record, maximum: .max)
         do {
-            guard try reader.metadata(item, keyring, whenRead: { revision = $0.revision }) != nil else {
-                return .absent
-            }
+            guard try reader.metadata(item, keyring).content != nil else { return .absent }
             let found = try reader.withRecord(item, keyring, atLeast: .max) {
-                revision = $0.revision
-                return try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
+                try ItemEnvelope.openItem($0.bytes, id: $1, keyring: $2, now: nil)
             }
             return found == nil ? .absent : .readable
         } catch let error as LockboxError {

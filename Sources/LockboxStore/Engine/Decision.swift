@@ -1,4 +1,5 @@
 import LockboxCore
+import LockboxPlatform
 
 /// The items that one call stores or removes, and the revision of every record that the call has looked at, also of those that it
 /// leaves alone. A decision can name no other record, so its commit expects all that it was decided for.
@@ -56,17 +57,24 @@ struct Looked<Content> {
 /// The item in a record before a write.
 struct ExistingItem {
     /// Its attributes, or nil if there is no item, or none that counts.
-    var attributes: ItemAttributes?
+    private(set) var attributes: ItemAttributes?
     /// Set if it exists but cannot be decoded: `.replace` may overwrite it, the other policies fail.
-    var damage: LockboxError?
-    var isExpired = false
+    private(set) var damage: LockboxError?
+    private(set) var isExpired = false
+
+    init(_ attributes: ItemAttributes?, at now: Date?) {
+        isExpired = attributes?.isExpired(at: now) ?? false
+        self.attributes = isExpired ? nil : attributes
+    }
+
+    init(damage: LockboxError) { self.damage = damage }
 
     var exists: Bool { attributes != nil || damage != nil }
 }
 
-extension Looked<ExistingItem> {
-    /// The storage refused the record before its bytes were read, usually because it is too long. Its revision is not known.
-    var isRefusedUnread: Bool { content.damage != nil && revision == .absent }
+extension LockboxError {
+    /// Whether the record's bytes are wrong, so that a write may replace them.
+    var isDamage: Bool { code == .corrupt || code == .authenticationFailed }
 }
 
 /// Items' records that are decided about together and changed in one commit, and how.

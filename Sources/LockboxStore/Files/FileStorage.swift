@@ -80,18 +80,18 @@ import LockboxPlatform
 
     // MARK: Looking up one record
 
-    /// Calls a closure with the first bytes of a file. Returns its result, or `nil` if the file does not exist.
-    public func read<Result>(
+    /// Calls a closure with the first bytes of a file, unless it does not exist.
+    public func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? {
-        try folders.sparingDescriptors { () throws -> Result? in
+        _ body: (RecordContents) throws -> Void
+    ) throws {
+        _ = try folders.sparingDescriptors { () throws -> Void? in
             let id = StoreFolders.FolderID(namespace: record.namespace)
             guard let folder = try folders.current(id, within: .milliseconds(1)) else { return nil }
-            let found = try folder.readRecord(record, atLeast: minimum, maximum: maximum, body)
-            if let found { return found }
+            let found: Void? = try folder.readRecord(record, atLeast: minimum, maximum: maximum, body)
+            if found != nil { return }
             return try confirmingAbsence(id) {
                 try $0.readRecord(record, atLeast: minimum, maximum: maximum, body)
             }
@@ -102,7 +102,7 @@ import LockboxPlatform
     public func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {
         var found: [RecordName: Record] = [:]
         for record in records {
-            found[record] = try read(record, atLeast: .max, maximum: maximum) {
+            found[record] = try withContents(of: record, atLeast: .max, maximum: maximum) {
                 Record(bytes: Array($0.bytes), revision: $0.revision)
             }
         }

@@ -79,7 +79,7 @@ struct StoredDeviceKey: Sendable {
     private func readRecord(_ record: RecordName) throws -> (keys: [SecretKey], revision: RecordRevision)? {
         let length = DeviceKeyRecord.maximumLength
         do {
-            return try storage.read(record, atLeast: length, maximum: length) { contents in
+            return try storage.withContents(of: record, atLeast: length, maximum: length) { contents in
                 defer { Sodium.wipe(contents.bytes) }
                 let keys = try DeviceKeyRecord.decode(UnsafeRawBufferPointer(contents.bytes))
                 return (keys, contents.revision)

@@ -86,7 +86,8 @@ struct KeyCopies: Sendable {
     }
 
     private func read(_ record: RecordName) throws -> (bytes: [UInt8], revision: RecordRevision)? {
-        try storage.read(record, atLeast: .max, maximum: KeybagHeader.maximumRecordLength) { contents in
+        try storage.withContents(of: record, atLeast: .max, maximum: KeybagHeader.maximumRecordLength) {
+            contents in
             defer { Sodium.wipe(contents.bytes) }
             return (Array(contents.bytes), contents.revision)
         }

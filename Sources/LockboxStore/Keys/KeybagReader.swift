@@ -71,7 +71,7 @@ struct KeybagReader: Sendable {
     {
         let length = KeybagHeader.maximumRecordLength
         do {
-            return try storage.read(record, atLeast: length, maximum: length) {
+            return try storage.withContents(of: record, atLeast: length, maximum: length) {
                 // Of the bytes before they are opened in place.
                 let version = KeybagVersion(revision: $0.revision)
                 return (try Keybag($0.bytes, deviceKeys: device.keys), version)
@@ -86,7 +86,7 @@ struct KeybagReader: Sendable {
     /// The identity that the keybag states. Not authenticated: it takes no device key.
     func storeIDInHeader() throws -> StoreID? {
         let length = KeybagHeader.maximumRecordLength
-        return try storage.read(.keybag, atLeast: KeybagHeader.length, maximum: length) {
+        return try storage.withContents(of: .keybag, atLeast: KeybagHeader.length, maximum: length) {
             try KeybagHeader(UnsafeRawBufferPointer($0.bytes)).storeID
         }
     }

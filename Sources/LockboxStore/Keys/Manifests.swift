@@ -36,7 +36,8 @@ final class Manifests: Sendable {
         while let record = next {
             let name = Manifest.name(record)
             do {
-                let found = try storage.read(name, atLeast: .max, maximum: Manifest.maximumLength) {
+                let found = try storage.withContents(of: name, atLeast: .max, maximum: Manifest.maximumLength)
+                {
                     try manifest.read(UnsafeRawBufferPointer($0.bytes), record)
                 }
                 guard let found else { return nil }

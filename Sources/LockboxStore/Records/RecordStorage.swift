@@ -41,21 +41,20 @@ public protocol RecordStorage: Sendable {
     /// The limits and guarantees of this storage. Always the same.
     var limits: StorageLimits { get }
 
-    /// Reads a record.
+    /// Calls a closure with a record, once, unless it does not exist.
     ///
     /// - Parameters:
     ///   - record: The record's name.
     ///   - minimum: The number of bytes needed, from the beginning. `body` may receive more.
     ///   - maximum: The maximum length. A longer record is ``LockboxError/corrupt(record:reason:)``.
     ///   - body: Receives a copy of the bytes, which it may overwrite. Errors that it throws are rethrown.
-    /// - Returns: The result of `body`, or `nil`, without calling it, if the record does not exist.
     /// - Throws: ``LockboxError/unreadable(record:reason:)`` or another ``LockboxError`` if the record cannot be read.
-    func read<Result>(
+    func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result?
+        _ body: (RecordContents) throws -> Void
+    ) throws
 
     /// Reads several records.
     ///
@@ -117,6 +116,20 @@ extension RecordStorage {
 
     /// Returns the record's revision, or ``RecordRevision/absent`` if it does not exist.
     func revision(of record: RecordName, maximum: Int) throws -> RecordRevision {
-        try read(record, atLeast: 0, maximum: maximum) { $0.revision } ?? .absent
+        try withContents(of: record, atLeast: 0, maximum: maximum) { $0.revision } ?? .absent
+    }
+
+    /// Returns what `body` makes of a record, or nil if it does not exist. See ``read(_:atLeast:maximum:_:)``, which is not generic
+    /// because nothing specializes what is called through a protocol.
+    @inline(__always)
+    package func withContents<Result>(
+        of record: RecordName,
+        atLeast minimum: Int,
+        maximum: Int,
+        _ body: (RecordContents) throws -> Result
+    ) throws -> Result? {
+        var result: Result?
+        try read(record, atLeast: minimum, maximum: maximum) { result = try body($0) }
+        return result
     }
 }

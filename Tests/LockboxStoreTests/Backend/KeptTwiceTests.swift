@@ -380,13 +380,13 @@ private struct ReadRecorder: ForwardingStorage {
     let target: FileStorage
     let names = Protected<[String]>([])
 
-    func read<Result>(
+    func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? {
+        _ body: (RecordContents) throws -> Void
+    ) throws {
         names.withLock { $0.append(record.name) }
-        return try target.read(record, atLeast: minimum, maximum: maximum, body)
+        try target.read(record, atLeast: minimum, maximum: maximum, body)
     }
 }

@@ -73,25 +73,25 @@ struct DefectiveStorage: LockingStorage, PagingStorage, WatchingStorage, Inspect
 
     // MARK: Reading
 
-    func read<Result>(
+    func read(
         _ record: RecordName,
         atLeast minimum: Int,
         maximum: Int,
-        _ body: (RecordContents) throws -> Result
-    ) throws -> Result? {
+        _ body: (RecordContents) throws -> Void
+    ) throws {
         switch defect {
         case .waitsForItself: state.lock.withLock { state.lock.withLock {} }
         case .listsPagesUnderItsLock, .reportsUnderItsLock: state.mutex.withLock { _ in }
         case .looksUpBehindLocks: lock([record.namespace]).release()
         case .inventsRecords where record.name == "missing":
             var bytes = [UInt8(0)]
-            return try bytes.withUnsafeMutableBytes {
+            try bytes.withUnsafeMutableBytes {
                 try body(RecordContents(bytes: $0, revision: RecordRevision(1)))
             }
         default: break
         }
         let real = mapped(record)
-        return try state.wrapped.read(
+        try state.wrapped.read(
             real,
             atLeast: minimum,
             maximum: defect == .ignoresMaximum ? .max : maximum
@@ -104,17 +104,13 @@ struct DefectiveStorage: LockingStorage, PagingStorage, WatchingStorage, Inspect
                 bytes.removeLast(bytes.count - torn)
             }
             let revision = defect == .repeatsRevisions ? RecordRevision(1) : contents.revision
-            let (result, copied) = try bytes.withUnsafeMutableBytes { buffer in
-                let result: Result?
-                do { result = try body(RecordContents(bytes: buffer, revision: revision)) } catch {
+            try bytes.withUnsafeMutableBytes { buffer in
+                do { try body(RecordContents(bytes: buffer, revision: revision)) } catch {
                     if defect != .swallowsErrors { throw error }
-                    result = nil
                 }
-                return (result, Array(buffer))
             }
-            if defect == .sharesItsBytes { state.overwritten.withLock { $0[real] = copied } }
-            return result
-        } ?? nil
+            if defect == .sharesItsBytes { state.overwritten.withLock { $0[real] = bytes } }
+        }
     }
 
     func read(_ records: [RecordName], maximum: Int) throws -> [RecordName: Record] {

@@ -122,7 +122,7 @@ import Testing
             "StorageConformance": [StorageConformance.all[0]],
             "Record": try [storage.read([record], maximum: 100)[record] as Any],
         ]
-        _ = try storage.read(record, atLeast: .max, maximum: 100) {
+        try storage.read(record, atLeast: .max, maximum: 100) {
             samples["RecordContents"] = textsOfPrinting($0)
         }
         return samples

@@ -71,7 +71,7 @@ struct RemoveCommand: Command {
         guard !yes, parts.count == 2 else { return }
         do {
             let name = RecordName(namespace: parts[0], name: parts[1])
-            _ = try store.storage.read(name, atLeast: 1, maximum: .max) { _ in }
+            try store.storage.read(name, atLeast: 1, maximum: .max) { _ in }
         } catch let error as LockboxError where error.isHidden {
             let what = "\(error.advice.onOneLine) The item may be whole. \(Unreadable.repair(in: store))"
             let otherwise = "\(what) Use --yes to remove it all the same. Nothing was removed."
