@@ -121,7 +121,8 @@ public struct Lockbox: Sendable {
         forKey key: String,
         options: WriteOptions
     ) throws {
-        try perform(operation(archive(value, key), key, options: options))
+        let archived: ArchivedValue? = if let value { try archive(value, key) } else { nil }
+        try perform(operation(archived, key, options: options))
     }
 
     /// Returns the value for a key.

@@ -59,9 +59,7 @@ import LockboxPlatform
     }
 
     func synchronizeFolder(_ id: StoreFolders.FolderID) throws(LockboxError) {
-        try folders.sparingDescriptors { () throws(LockboxError) in
-            try folders.folder(id, creating: false)?.synchronizeChanges()
-        }
+        try folders.folder(id, creating: false)?.synchronizeChanges()
     }
 
     // MARK: The locks
@@ -104,9 +102,8 @@ import LockboxPlatform
     private func revision(of record: RecordName, _ locks: FolderLocks) throws -> RecordRevision {
         let id = StoreFolders.FolderID(namespace: record.namespace)
         guard locks.covers(id) else { return try revision(of: record, maximum: .max) }
-        return try folders.sparingDescriptors {
-            try locks.held(for: id).folder.readRecord(record, atLeast: 0, maximum: .max) { $0.revision }
-        } ?? .absent
+        let folder = locks.held(for: id).folder
+        return try folder.readRecord(record, atLeast: 0, maximum: .max) { $0.revision } ?? .absent
     }
 
     // MARK: The changes

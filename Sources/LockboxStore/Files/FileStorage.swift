@@ -28,7 +28,7 @@ import LockboxPlatform
     public static let `default` = FileStorage(StoreLocation.standard())
 
     let folders: StoreFolders
-    let calls: SystemCalls
+    var calls: SystemCalls { folders.calls }
     let lockTimeout: Duration
 
     /// Creates a storage. Reads and writes nothing.
@@ -56,7 +56,6 @@ import LockboxPlatform
         isForOneMachine: Bool = false
     ) {
         folders = StoreFolders(location, calls: calls, isForOneMachine: isForOneMachine)
-        self.calls = calls
         self.lockTimeout = lockTimeout
     }
 
@@ -87,14 +86,12 @@ import LockboxPlatform
         maximum: Int,
         _ body: (RecordContents) throws -> Void
     ) throws {
-        _ = try folders.sparingDescriptors { () throws -> Void? in
-            let id = StoreFolders.FolderID(namespace: record.namespace)
-            guard let folder = try folders.current(id, within: .milliseconds(1)) else { return nil }
-            let found: Void? = try folder.readRecord(record, atLeast: minimum, maximum: maximum, body)
-            if found != nil { return }
-            return try confirmingAbsence(id) {
-                try $0.readRecord(record, atLeast: minimum, maximum: maximum, body)
-            }
+        let id = StoreFolders.FolderID(namespace: record.namespace)
+        guard let folder = try folders.current(id, within: .milliseconds(1)) else { return }
+        let found: Void? = try folder.readRecord(record, atLeast: minimum, maximum: maximum, body)
+        if found != nil { return }
+        _ = try confirmingAbsence(id) {
+            try $0.readRecord(record, atLeast: minimum, maximum: maximum, body)
         }
     }
 
@@ -111,10 +108,8 @@ import LockboxPlatform
 
     /// Returns whether the record exists, readable or not.
     func exists(_ record: RecordName) throws -> Bool {
-        let found: Void? = try folders.sparingDescriptors {
-            try confirmingAbsence(StoreFolders.FolderID(namespace: record.namespace)) {
-                try $0.holds(record.name) ? () : nil
-            }
+        let found: Void? = try confirmingAbsence(StoreFolders.FolderID(namespace: record.namespace)) {
+            try $0.holds(record.name) ? () : nil
         }
         return found != nil
     }
@@ -156,9 +151,7 @@ import LockboxPlatform
         _ body: (String) throws -> Void
     ) throws {
         let id = StoreFolders.FolderID.namespace(namespace)
-        let names = try folders.sparingDescriptors {
-            try waitingForCommits ? namesBehindCommits(id) : completeNames(id)
-        }
+        let names = try waitingForCommits ? namesBehindCommits(id) : completeNames(id)
         for name in names where name != LockFile.name { try body(name) }
     }
 
@@ -206,20 +199,14 @@ import LockboxPlatform
 
     /// Returns the names of the folders of namespaces.
     public func namespaces() throws(LockboxError) -> [String] {
-        try folders.sparingDescriptors { () throws(LockboxError) in
-            guard let items = try folders.current(.items) else { return [] }
-            return Array(try items.names())
-        }
+        guard let items = try folders.current(.items) else { return [] }
+        return Array(try items.names())
     }
 
     package func moment(of namespace: String) throws(LockboxError) -> FolderMoment? {
-        try folders.sparingDescriptors { () throws(LockboxError) in
-            guard let folder = try folders.current(.namespace(namespace)), !folder.isOnFUSE else {
-                return nil
-            }
-            let count = try LockFile.count(of: folder)
-            return count.isMultiple(of: 2) ? FolderMoment(folder: folder.identity, count: count) : nil
-        }
+        guard let folder = try folders.current(.namespace(namespace)), !folder.isOnFUSE else { return nil }
+        let count = try LockFile.count(of: folder)
+        return count.isMultiple(of: 2) ? FolderMoment(folder: folder.identity, count: count) : nil
     }
 
     // MARK: Findings and quarantine
@@ -241,9 +228,7 @@ import LockboxPlatform
         findings += lockFindings(in: root)
         // One after the other: each open folder is a descriptor.
         for namespace in try namespaces() {
-            let folder = try? folders.sparingDescriptors { () throws(LockboxError) in
-                try folders.folder(.namespace(namespace), creating: false)
-            }
+            let folder = try? folders.folder(.namespace(namespace), creating: false)
             if let folder { findings += lockFindings(in: folder) }
         }
         return findings
@@ -290,9 +275,7 @@ import LockboxPlatform
     func moveAside(_ record: RecordName, under locks: FolderLocks) throws(LockboxError) -> String {
         let (_, folder, lock) = locks.held(for: .init(namespace: record.namespace))
         guard try folder.holds(record.name) else { throw LockboxError.missing(record: subject(of: record)) }
-        let quarantine = try folders.sparingDescriptors { () throws(LockboxError) in
-            try folders.folderForWriting(.quarantine)
-        }
+        let quarantine = try folders.folderForWriting(.quarantine)
         // The same name may be set aside more than once.
         let name = "\(record.name).\(String(world.randomNumber, radix: 16))"
         try lock.setRenaming(true)
@@ -325,10 +308,7 @@ extension FileStorage: FilingStorage, InspectedStorage {
     }
 
     package func unsafeBeginning(of record: RecordName, count: Int) -> [UInt8]? {
-        let folder = try? folders.sparingDescriptors { () throws(LockboxError) in
-            try folders.current(.init(namespace: record.namespace))
-        }
-        guard let folder else { return nil }
+        guard let folder = try? folders.current(.init(namespace: record.namespace)) else { return nil }
         let file = CInt(calls.open(record.name, at: folder.descriptor, O_RDONLY))
         guard file >= 0 else { return nil }
         defer { calls.close(file) }
@@ -389,22 +369,16 @@ package final class Presence: Sendable {
 
 extension FileStorage {
     package func presence(room: Int) throws(LockboxError) -> Presence {
-        try folders.sparingDescriptors { () throws(LockboxError) in
-            while true {
-                let presence = try Presence(folders.folderForWriting(.temporary), room: room)
-                // Not if it was swept away between its creation and its lock.
-                if presence.isLocked, try isPresent(presence.name) { return presence }
-            }
+        while true {
+            let presence = try Presence(folders.folderForWriting(.temporary), room: room)
+            // Not if it was swept away between its creation and its lock.
+            if presence.isLocked, try isPresent(presence.name) { return presence }
         }
     }
 
     package func isPresent(_ name: String) throws(LockboxError) -> Bool {
-        try folders.sparingDescriptors { () throws(LockboxError) in
-            guard AbandonedFiles.isName(name), let folder = try folders.current(.temporary) else {
-                return false
-            }
-            return try !AbandonedFiles.isAbandoned(name, in: folder)
-        }
+        guard AbandonedFiles.isName(name), let folder = try folders.current(.temporary) else { return false }
+        return try !AbandonedFiles.isAbandoned(name, in: folder)
     }
 }
 

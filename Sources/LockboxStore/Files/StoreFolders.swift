@@ -11,7 +11,7 @@ final class StoreFolders: Sendable {
 
     private struct State {
         var open: [FolderID: Directory] = [:] { didSet { recent = [] } }
-        /// The few folders used last, with a time in nanoseconds. An array, because comparing a few IDs costs less than hashing
+        /// The few folders used last, and when. An array, because comparing a few IDs costs less than hashing
         /// one.
         var recent: [(id: FolderID, folder: Directory, time: Duration)] = []
     }
@@ -49,6 +49,9 @@ final class StoreFolders: Sendable {
     init(_ location: StoreLocation, calls: SystemCalls, isForOneMachine: Bool) {
         self.location = location
         self.isForOneMachine = isForOneMachine
+        // Folders are kept open only to save time.
+        var calls = calls
+        calls.spareDescriptors = { [weak state] in state?.withLock { Self.keepRoot(&$0.open) } }
         self.calls = calls
     }
 
@@ -218,7 +221,7 @@ final class StoreFolders: Sendable {
 
     /// Returns the folder that is at the path now, or nil if there is none.
     ///
-    /// - Parameter time: If the path was checked in the last so many nanoseconds, it is not checked again.
+    /// - Parameter time: If the path was checked within that time, it is not checked again.
     func current(_ id: FolderID, within time: Duration = .zero) throws(LockboxError) -> Directory? {
         let now = calls.world.uptime
         let recent = state.withLock { state in
@@ -293,10 +296,9 @@ final class StoreFolders: Sendable {
         if !isStore { throw LockboxError.storeReplaced(location: directory) }
     }
 
-    /// Runs `body` as `sparingDescriptors` does. If a folder that it needs has been removed, opens those that are at the paths now,
-    /// and runs it again.
+    /// Runs `body`. If a folder that it needs has been removed, opens those that are at the paths now, and runs it again.
     func followingRemovals<Result>(_ body: () throws(LockboxError) -> Result) throws(LockboxError) -> Result {
-        do { return try sparingDescriptors(body) } catch LockboxError.storageFailure(_, _, ENOENT, _) {
+        do { return try body() } catch LockboxError.storageFailure(_, _, ENOENT, _) {
             try reopen()
             return try body()
         }
@@ -306,22 +308,6 @@ final class StoreFolders: Sendable {
 
     /// An eighth of the process's descriptors, and at most 64.
     static let maximumOpen = world.descriptorLimit.map { Int(min(64, max(4, $0 / 8))) } ?? 4
-
-    /// Runs `body`. If the process or the system has run out of descriptors, closes folders and runs it again.
-    func sparingDescriptors<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
-        do { return try body() } catch let error as LockboxError where spareDescriptors(after: error) {
-            return try body()
-        }
-    }
-
-    /// Closes folders if the error says that the process or the system has run out of descriptors. Returns whether it did.
-    func spareDescriptors(after error: LockboxError) -> Bool {
-        guard case .storageFailure(_, _, let code, _) = error, code == EMFILE || code == ENFILE else {
-            return false
-        }
-        state.withLock { Self.keepRoot(&$0.open) }
-        return true
-    }
 
     /// The root stays open: it is what the path must still lead to.
     private static func keepRoot(_ open: inout [FolderID: Directory]) {

@@ -19,6 +19,9 @@ package struct SystemCalls: Sendable {
     /// Called before every system call.
     package var fault: (@Sendable (Call) -> Fault?)?
 
+    /// Called when the process or the system has run out of descriptors, before the call is made once more.
+    package var spareDescriptors: (@Sendable () -> Void)?
+
     /// Whether a file is on FUSE, where locks are those of one mount.
     package var isOnFUSE: @Sendable (CInt) -> Bool
 
@@ -161,16 +164,22 @@ package struct SystemCalls: Sendable {
     }
 
     private func perform(_ call: Call, of count: Int, _ body: (Int) -> Int) -> Int {
+        var spareDescriptors = call == .open ? spareDescriptors : nil
         while true {
-            var count = count
-            switch fault?(call) {
-            case .failure(EINTR): continue
-            case .failure(let code): return -Int(code)
-            case .partial: count = (count + 1) / 2
-            case nil: break
+            let result = attempt(call, of: count, body)
+            if result == -Int(EMFILE) || result == -Int(ENFILE), let spare = spareDescriptors.take() {
+                spare()
+            } else if result != -Int(EINTR) {
+                return result
             }
-            let result = body(count)
-            if result != -Int(EINTR) { return result }
+        }
+    }
+
+    private func attempt(_ call: Call, of count: Int, _ body: (Int) -> Int) -> Int {
+        switch fault?(call) {
+        case .failure(let code): -Int(code)
+        case .partial: body((count + 1) / 2)
+        case nil: body(count)
         }
     }
 }
