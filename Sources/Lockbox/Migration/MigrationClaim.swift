@@ -41,9 +41,10 @@ final class MigrationClaim {
 
     /// Shows that the holder is still working. Call it before each item is read and before each change.
     ///
+    /// - Parameter isDue: Whether it must be shown now, and not four times in the time of patience.
     /// - Throws: ``LockboxError/conflict(record:)`` if another process has taken over.
-    func renew() throws {
-        guard world.uptime - renewed >= Self.patience / 4 else { return }
+    func renew(isDue: Bool = false) throws {
+        guard isDue || world.uptime - renewed >= Self.patience / 4 else { return }
         try lease.renew()
         renewed = world.uptime
     }

@@ -32,7 +32,12 @@ struct MigrationRun {
         guard let marker else { return report(try migrate(except: [], nil, progress).outcomes) }
         let done = try record(marker).done
         let preview = try preview(except: done)
-        guard preview.contains(where: \.step.isToBeRecorded) else { return report(outcomes(preview)) }
+        guard preview.contains(where: \.step.isToBeRecorded) else {
+            let outcomes = outcomes(preview)
+            try LockboxError.ifSupported { try lockbox.backend.synchronize(prefix: marker.prefix) }
+            if outcomes.values.contains(.alreadyMigrated) { try synchronize(open(except: done)) }
+            return report(outcomes)
+        }
         let claim = try MigrationClaim(marker, lockbox.backend, now: now)
         let result: Result
         do { result = try migrate(except: claim.done, claim, progress) } catch {
@@ -94,14 +99,32 @@ struct MigrationRun {
             if let old = step.removal, outcomes[key] == .migrated { moved[key] = old }
             progress(StoreProgress(completed: index + 1, total: steps.count))
         }
-        // The process that wrote what was there already may have been killed before it was durable.
-        try LockboxError.ifSupported { try lockbox.backend.synchronize(prefix: lockbox.keyPrefix) }
+        try synchronize(source)
         if !migration.keepsOldItems, !moved.isEmpty {
-            try claim?.renew()
-            for key in try source.remove(moved) { outcomes[key] = .refused(.changed) }
+            for key in try remove(moved, from: source, claim) { outcomes[key] = .refused(.changed) }
         }
         let finished = steps.filter { $0.step.isToBeRecorded && outcomes[$0.key] == outcome(of: $0.step) }
         return (outcomes, Set(finished.map(\.key)))
+    }
+
+    /// Makes durable what was found: the process that wrote or removed it may have been killed before it was.
+    private func synchronize(_ source: any SourceItems) throws {
+        try LockboxError.ifSupported { try lockbox.backend.synchronize(prefix: lockbox.keyPrefix) }
+        guard let source = source as? BackendItems else { return }
+        try LockboxError.ifSupported { try source.backend.synchronize(prefix: source.keyPrefix) }
+    }
+
+    /// Removes the old items of a backend one by one, which may take long, and others at once.
+    private func remove(_ old: [String: SourceItem], from source: any SourceItems, _ claim: MigrationClaim?)
+        throws -> Set<String>
+    {
+        // What the source removes does not depend on the claim.
+        try claim?.renew(isDue: true)
+        guard source is BackendItems else { return try source.remove(old) }
+        return try old.sorted { $0.key < $1.key }.reduce(into: []) { changed, old in
+            try claim?.renew()
+            changed.formUnion(try source.remove([old.key: old.value]))
+        }
     }
 
     /// Writes the next new items in one batch. Returns how many steps it has looked at.

@@ -158,21 +158,24 @@ public protocol SourceItems {
 public struct SourceItem: Sendable {
     /// Its value.
     public let value: SourceValue
-    /// The item as stored in a backend, if the source is one.
-    let stored: StoredItem?
+    /// The item in a backend, if the source is one.
+    let original: Original?
     /// The item's attributes, if the source knows more than its value. The new item keeps all but the date of
     /// modification.
     public let attributes: ItemAttributes?
 
     /// Creates an item.
     public init(_ value: SourceValue, attributes: ItemAttributes? = nil) {
-        (self.value, stored, self.attributes) = (value, nil, attributes)
+        (self.value, original, self.attributes) = (value, nil, attributes)
     }
 
-    init(stored: StoredItem) {
-        value = .bytes(stored.value.data, isOwn: true)
-        (self.stored, attributes) = (stored, stored.attributes)
+    init(_ original: Original) {
+        value = .bytes(original.item.value.data, isOwn: true)
+        (self.original, attributes) = (original, original.item.attributes)
     }
+
+    /// The item as stored in a backend, if the source is one.
+    var stored: StoredItem? { original?.item }
 
     /// The stored item, if it is in a new format. It is moved as it is.
     var new: StoredItem? { stored.flatMap { $0.value.format == .lockbox2 ? nil : $0 } }
@@ -264,12 +267,12 @@ struct BackendItems: SourceItems {
     }
 
     func item(forKey key: String) throws -> SourceItem? {
-        try backend.item(for: ItemKey(prefix: keyPrefix, key: key), now: now).map(SourceItem.init(stored:))
+        try backend.original(for: ItemKey(prefix: keyPrefix, key: key), now: now).map { SourceItem($0) }
     }
 
     func remove(_ items: [String: SourceItem]) throws -> Set<String> {
-        let stored = items.sorted { $0.key < $1.key }.compactMap(\.value.stored)
-        return try Set(stored.filter { try !backend.replace($0, with: nil, mayBeGone: true) }.map(\.key.key))
+        let originals = items.sorted { $0.key < $1.key }.compactMap(\.value.original)
+        return try Set(originals.filter { try !$0.remove() }.map(\.item.key.key))
     }
 }
 

@@ -1,7 +1,7 @@
 package import LockboxPlatform
 
 /// Brings items into a backend, for copies, moves and migrations. What it has put there has been read back: only then may the
-/// original go, with ``LockboxBackend``'s `replace(_:with:mayBeGone:)`.
+/// original go: see ``Original``.
 package struct Mover {
     private let destination: any LockboxBackend
     /// The time by which an item of the destination may have expired, and so counts as absent.
@@ -30,7 +30,7 @@ package struct Mover {
             do {
                 try destination.update(item.key, now: now) { old in
                     guard try isFree(old) else { throw OtherItem() }
-                    return item
+                    return try item.keepingClaim(of: old)
                 }
             } catch is OtherItem { return false }
         }
@@ -40,11 +40,35 @@ package struct Mover {
 
     /// Whether the destination has the same item.
     package func holds(_ item: StoredItem) throws -> Bool {
-        try destination.item(for: item.key, now: nil) == item
+        try destination.item(for: item.key, now: nil)?.isSame(as: item) ?? false
     }
 }
 
+/// An item that is to go when it has been brought elsewhere.
+package struct Original: Sendable {
+    package let item: StoredItem
+    /// Removes it, and returns false if it has been written since it was read, also with the same content: another move may rely on
+    /// that, and remove what this one has stored. Backends that do not tell compare the content. One that is gone counts as removed.
+    package let remove: @Sendable () throws -> Bool
+
+    package init(_ item: StoredItem, remove: @escaping @Sendable () throws -> Bool) {
+        (self.item, self.remove) = (item, remove)
+    }
+}
+
+/// A backend that tells whether an item has been written since it was read.
+package protocol RevisingBackend: LockboxBackend {
+    func revisedItem(for key: ItemKey, now: Date?) throws -> Original?
+}
+
 extension LockboxBackend {
+    package func original(for key: ItemKey, now: Date?) throws -> Original? {
+        if let revising = self as? any RevisingBackend { return try revising.revisedItem(for: key, now: now) }
+        return try item(for: key, now: now).map { item in
+            Original(item) { try replace(item, with: nil, mayBeGone: true) }
+        }
+    }
+
     /// Replaces an item, or removes it, and returns false if it is another by now.
     ///
     /// - Parameter mayBeGone: Whether an item that is gone counts as unchanged.

@@ -32,8 +32,9 @@ extension LockboxBackend {
     /// Moves items to another backend, with their attributes and accessibility classes. Expired items are included.
     ///
     /// An item is removed from this backend only after it has been read back from the destination, and only if
-    /// it has not changed meanwhile. An item is never absent from both backends. An interrupted move can be
-    /// repeated. An item that another writer removes after it has been read may be in the destination all the same.
+    /// it has not been written meanwhile. An item is never absent from both backends; beside a move in the opposite direction, that
+    /// holds only between ``SealedBackend``s. An interrupted move can be repeated. An item that another writer removes after it has
+    /// been read may be in the destination all the same.
     ///
     /// - Parameters:
     ///   - other: The destination.
@@ -109,7 +110,9 @@ struct Transfer {
             for (key, item, isFound) in readAndAdd(keys[completed...]) {
                 do {
                     // The item is nil if it was removed after it was listed.
-                    if let item = try item.get() { try isMove ? move(item) : copy(item, isFound: isFound) }
+                    if let original = try item.get() {
+                        try isMove ? move(original) : copy(original.item, isFound: isFound)
+                    }
                 } catch let error where error.isOutage {
                     // Each of the others would be waited for as long.
                     for key in keys[completed...] { report.failures[key] = error }
@@ -149,12 +152,14 @@ struct Transfer {
 
     private func checkIsFree(_ key: ItemKey) throws {
         guard let old = try destination.item(for: key, now: today) else { return }
-        if try source.item(for: key, now: now) != old { throw LockboxError.duplicateItem(key: key.key) }
+        if try source.item(for: key, now: now)?.isSame(as: old) != true {
+            throw LockboxError.duplicateItem(key: key.key)
+        }
     }
 
     // MARK: One item after the other
 
-    private typealias Reading = (key: ItemKey, item: Result<StoredItem?, any Error>, isFound: Bool)
+    private typealias Reading = (key: ItemKey, item: Result<Original?, any Error>, isFound: Bool)
 
     /// Reads the next items, and adds those that the destination has not.
     private mutating func readAndAdd(_ keys: ArraySlice<ItemKey>) -> [Reading] {
@@ -162,13 +167,13 @@ struct Transfer {
         var new: [StoredItem] = []
         var size = 0
         for key in keys.prefix(ItemOperation.batch) where size < ItemOperation.batchSize {
-            var reading: Reading = (key, Result { try source.item(for: key, now: now) }, false)
-            if case .success(let item?) = reading.item {
+            var reading: Reading = (key, Result { try source.original(for: key, now: now) }, false)
+            if case .success(let item?) = reading.item.map({ $0?.item }) {
                 size += item.attributes.size
                 // An expired item is in the way: by the new item's date it may not have expired.
                 switch Result(catching: { try destination.item(for: key, now: now) }) {
                 case .success(nil): new.append(item)
-                case .success(let old): reading.isFound = old == item
+                case .success(let old?): reading.isFound = old.isSame(as: item)
                 case .failure(let error): if error.isOutage { reading.item = .failure(error) }
                 }
             }
@@ -182,12 +187,20 @@ struct Transfer {
         return read
     }
 
-    private mutating func move(_ item: StoredItem) throws {
-        do {
-            guard try put(item, over: nil) else { return report.keptKeys.append(item.key) }
-            if try !source.replace(item, with: nil, mayBeGone: true) { throw SourceChanged() }
-        } catch is SourceChanged { throw LockboxError.conflict(record: item.key.location) }
-        report.transferredKeys.append(item.key)
+    private mutating func move(_ original: Original) throws {
+        let item = original.item
+        var left: Original? = original
+        for _ in 0..<16 {
+            guard let original = left, original.item == item else { break }
+            do {
+                guard try put(item, over: nil) else { return report.keptKeys.append(item.key) }
+            } catch is SourceChanged { break }
+            if try original.remove() { return report.transferredKeys.append(item.key) }
+            // It was written again as it is: by a rotation, or by a move of what this one has stored.
+            mover.add([])
+            left = try source.original(for: item.key, now: now)
+        }
+        throw LockboxError.conflict(record: item.key.location)
     }
 
     /// - Parameter isFound: Whether the destination had an equal item.
@@ -220,7 +233,7 @@ struct Transfer {
         try mover.put(item) { old in
             // The two may be one store.
             guard try source.item(for: item.key, now: now) == item else { throw SourceChanged() }
-            if old == nil || old == item || old == copied { return true }
+            if old?.isSame(as: item) ?? true || old == copied { return true }
             if policy == .fail { throw LockboxError.duplicateItem(key: item.key.key) }
             return policy == .replace
         }

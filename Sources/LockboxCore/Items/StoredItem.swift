@@ -61,6 +61,18 @@ public struct StoredItem: Sendable, Hashable {
         return StoredItem(key: key, value: value, checked: attributes)
     }
 
+    /// Whether another item is the same, but for the claim of a lease.
+    package func isSame(as other: StoredItem) -> Bool {
+        guard let one = try? claimed(nil), let another = try? other.claimed(nil) else { return false }
+        return one == another
+    }
+
+    /// Returns the item with the claim of the one in whose place it is to be, if the value is the same: only another value ends it.
+    package func keepingClaim(of old: StoredItem?) throws(LockboxError) -> StoredItem {
+        guard let old, old.value == value, let claim = old.attributes.claim else { return self }
+        return try claimed(claim)
+    }
+
     /// Returns the item with another claim of a lease, or with none.
     package func claimed(_ claim: String?) throws(LockboxError) -> StoredItem {
         StoredItem(key: key, value: value, checked: try attributes.claimed(claim))

@@ -154,19 +154,20 @@ package struct ItemReceiver {
         if !keyring.isOpen(attributes.accessibility) {
             throw LockboxError.interactionNotAllowed(attributes.accessibility)
         }
-        let item = try new.raised(to: attributes.accessibility)
-        let occupant = try occupant(of: record, keyring, comparedWith: item)
+        var item = try new.raised(to: attributes.accessibility)
+        let occupant = try occupant(of: record, keyring, comparedWith: &item)
         let isAbsent = attributes.isExpired(at: today) && !occupant.isSame
         // The class is that of the first look, so its revision counts: what was written since must not lose its class.
         return old.map { _ in Place(occupant: isAbsent ? .absent : occupant, item: item) }
     }
 
     /// Opens the value too: it can be damaged where the attributes are not.
-    private func occupant(of record: ItemRecord, _ keyring: Keyring, comparedWith item: StoredItem) throws
-        -> Occupant
+    private func occupant(of record: ItemRecord, _ keyring: Keyring, comparedWith item: inout StoredItem)
+        throws -> Occupant
     {
         do {
             guard let found = try reader.openItem(record, keyring, at: nil).content else { return .absent }
+            item = try item.keepingClaim(of: found)
             return found == item ? .same : .other
         } catch let error as LockboxError where error.code == .corrupt || error.code == .authenticationFailed
         {
@@ -186,7 +187,7 @@ package struct ItemReceiver {
 }
 
 extension ItemReceiver.Occupant {
-    fileprivate var isSame: Bool {
+    var isSame: Bool {
         if case .same = self { true } else { false }
     }
 }

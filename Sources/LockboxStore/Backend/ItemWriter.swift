@@ -78,9 +78,18 @@ struct ItemWriter: Sendable {
             // A move that was interrupted is completed. What it has written may not be durable, so it is written again.
             if old.content != new { try policy.check(key: newKey.key, exists: old.content != nil) }
             let kept = isMove ? Decision(removing: source) : Decision(keeping: source)
-            return kept.and(Decision(storing: new, inPlaceOf: old))
+            return try kept.and(Decision(storing: new.keepingClaim(of: old.content), inPlaceOf: old))
         }
         try commit([edit], with: keyring)
+    }
+
+    /// Removes an item unless it has been written since it was looked at. One that is gone counts as removed.
+    func remove(_ found: Looked<StoredItem>) throws -> Bool {
+        var attempts = CommitAttempts(storage)
+        defer { attempts.release() }
+        let (name, decision) = (found.record.name, Decision(removing: found))
+        if try attempts.commit([.remove(name)], expecting: decision.expected) { return true }
+        return try storage.revision(of: name, maximum: .max) == .absent
     }
 
     /// Reseals items unless they already use the current keys. Returns the number of resealed ones.
@@ -121,7 +130,7 @@ struct ItemWriter: Sendable {
                     attempts.release()
                     next = limits
                 } else {
-                    // The lock is for these records.
+                    // Only these again: the locks that are held now are theirs.
                     next = (part.count, .max)
                     keyring = try keys.currentKeyring()
                 }
@@ -225,7 +234,7 @@ struct ItemWriter: Sendable {
         try changes.options.policy.check(key: key.key, exists: old.content.exists)
         if let damage = old.content.damage, changes.options.policy == .updateOnly { throw damage }
         try checkIsOpen(old.content, keyring)
-        // An equal value keeps it. A damaged one is replaced.
+        // A value that is equal keeps the claim. One that cannot be read is replaced.
         if old.content.attributes?.claim != nil,
             let whole = try? reader.openItem(record, keyring, at: changes.modified)
         {

@@ -148,7 +148,7 @@ extension SealedBackend {
             var expected: [RecordName: RecordRevision] = [:]
             switch try repairState(of: record) {
             case .readable: return false
-            case .absent: break
+            case .absent: expected[record] = .absent
             case .damaged(let revision): expected[record] = revision
             case .unread:
                 // It has no revision to expect. So no other writer may commit between this read and the removal.

@@ -198,6 +198,18 @@ public final class SealedBackend: LockboxBackend {
     }
 }
 
+extension SealedBackend: RevisingBackend {
+    package func revisedItem(for key: ItemKey, now: Date?) throws -> Original? {
+        guard let keyring = try keyStore.keyring(creating: false) else { return nil }
+        let found = try reader.openItem(reader.itemRecord(of: key, keyring), keyring, at: now)
+        guard let item = found.content else {
+            try keyStore.checkIsThere()
+            return nil
+        }
+        return Original(item) { [writer] in try writer.remove(found.map { _ in item }) }
+    }
+}
+
 extension SealedBackend: Undescribed {}
 
 extension LockboxBackend {

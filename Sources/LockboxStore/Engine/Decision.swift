@@ -2,7 +2,7 @@ import LockboxCore
 import LockboxPlatform
 
 /// The items that one call stores or removes, and the revision of every record that the call has looked at, also of those that it
-/// leaves alone. A decision can name no other record, so its commit expects all that it was decided for.
+/// leaves alone. A decision stores only in place of what was looked at, so its commit expects all that it was decided for.
 struct Decision {
     /// The items to store; those that are nil are removed.
     private(set) var changes: [(record: ItemRecord, item: StoredItem?)] = []
@@ -53,6 +53,8 @@ struct Looked<Content> {
         Looked<New>(record, revision, try transform(content))
     }
 }
+
+extension Looked: Sendable where Content: Sendable {}
 
 /// The item in a record before a write.
 struct ExistingItem {

@@ -421,15 +421,17 @@ final class KeyStore: Sendable {
         }
     }
 
-    /// Wipes the keys that this process has. A store that cannot be opened, or is refused, may still be unlocked in the
-    /// kernel.
+    /// Wipes the keys that this process has. A store that does not open may still be unlocked in the kernel.
     private func storeToLock(_ levels: [UnlockLevel]) throws -> StoreID? {
         do { return try forget(levels)?.keybag.storeID } catch {
-            guard let store = try? reader.storeIDInHeader() else { throw error }
+            // Another store, or none, may be in the place of the one that was unlocked here.
+            let found = try? reader.storeIDInHeader()
+            guard let store = known.storeHere ?? found else { throw error }
+            let isRemoved = try userUnlock.remove(store, levels)
             // This process may have keys that it could not wipe, the store may be another one than the program requires, or its
             // identity may be damaged.
             let isOther = (error as? LockboxError)?.code == .requirementNotMet
-            if try userUnlock.remove(store, levels), opened == nil, !isOther { return store }
+            if isRemoved, opened == nil, found == store, !isOther { return store }
             throw error
         }
     }

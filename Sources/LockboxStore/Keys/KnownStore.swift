@@ -29,6 +29,9 @@ final class KnownStore: Sendable {
         return true
     }
 
+    /// The store that was unlocked in this folder, if this user's programs remember it.
+    var storeHere: StoreID? { memory.flatMap { memory in memory.entries.first(where: memory.isHere)?.store } }
+
     /// Returns the facts that are known of a store outside of this process.
     private func outside(_ store: StoreID) throws -> Knowledge.Outside {
         let entries = memory?.entries ?? []

@@ -27,10 +27,12 @@ struct SimulatedClient: Sendable {
 
     init(_ knowledge: SimulatedKnowledge) {
         self.knowledge = knowledge
-        let storage: any RecordStorage =
-            knowledge.database.map { SimulatedStorage(target: $0) }
-            ?? FileStorage(directory: Simulation.directory)
-        backend = SealedBackend(storage: storage)
+        backend =
+            knowledge.database.map {
+                // The operators of the database must not have it.
+                let deviceKey = DeviceKeySource.closure { [UInt8](repeating: 7, count: 32) }
+                return SealedBackend(storage: SimulatedStorage(target: $0), deviceKey: deviceKey)
+            } ?? SealedBackend(storage: FileStorage(directory: Simulation.directory))
         boxes = Self.boxes(backend)
     }
 
@@ -96,9 +98,10 @@ struct SimulatedClient: Sendable {
                 toPrefix: prefix(to),
                 policy: policy(replacing)
             )
-        case .migrate(let from, let to, let isNamed): return try migrate(from, to, isNamed)
+        case .migrate(let from, let to, let isNamed, let isKept):
+            return try migrate(from, to, isNamed, keeping: isKept)
         case .batch(let key, let value, let other): try batch(key, value, removing: other)
-        case .readAll(let prefix): return .values(try readAll(prefix))
+        case .readAll(let prefix): return try readAll(prefix)
         case .removeAll(let prefix): try boxes[prefix].removeAllObjects()
         case .verify: _ = try backend.verify()
         case .removeExpired(let prefix): _ = try boxes[prefix].removeExpired()
@@ -197,17 +200,21 @@ struct SimulatedClient: Sendable {
         }
     }
 
-    private func migrate(_ from: Int, _ to: Int, _ isNamed: Bool) throws -> SimulatedHistory.Answer {
+    private func migrate(_ from: Int, _ to: Int, _ isNamed: Bool, keeping isKept: Bool) throws
+        -> SimulatedHistory.Answer
+    {
         let migration = Migration(
-            isNamed ? "from \(from)" : nil,
+            isNamed ? "\(isKept ? "keep" : "from") \(from)" : nil,
             from: .backend(backend, keyPrefix: prefix(from)),
-            .string(name(from), to: name(to))
+            .string(name(from), to: name(to)),
+            keepsOldItems: isKept
         )
         switch try box(to).migrate(migration).outcomes[0].outcome {
         case .migrated: return .done
-        case .absent, .alreadyMigrated: return .absent
+        case .absent: return .absent
+        case .alreadyMigrated: return .already
         // In one prefix, what is under the old key later is another item.
-        case .migratedBefore: return prefix(from) == prefix(to) ? .refused : .absent
+        case .migratedBefore: return isKept || prefix(from) == prefix(to) ? .refused : .absent
         case .refused(.destinationExists): return .duplicate
         // The item has changed after it was stored, or it could not be read.
         case .refused: return .none
@@ -219,8 +226,7 @@ struct SimulatedClient: Sendable {
         switch try box(key).migrate(migration).outcomes[0].outcome {
         case .migrated: return .done
         case .absent: return .absent
-        // It has the new form.
-        case .alreadyMigrated: return .duplicate
+        case .alreadyMigrated: return .already
         case .migratedBefore, .refused: return .refused
         }
     }
@@ -234,14 +240,15 @@ struct SimulatedClient: Sendable {
     }
 
     /// Lists the names, and reads each item.
-    private func readAll(_ prefix: Int) throws -> [Int: String] {
+    private func readAll(_ prefix: Int) throws -> SimulatedHistory.Answer {
         let names = try boxes[prefix].allKeys()
+        if names.isEmpty { return .absent }
         var values: [Int: String] = [:]
         for key in Simulation.keys.indices where Simulation.keys[key].0 == prefix && names.contains(name(key))
         {
             values[key] = try read(key, in: boxes)
         }
-        return values
+        return .values(values)
     }
 
     // MARK: Backups

@@ -1,10 +1,10 @@
 /// The calls of a day, and whether they can have happened one after the other.
 ///
 /// Each call takes effect at one instant between its beginning and its end; a move at two, between which no other writer changes
-/// its keys; a list, a batch or an import at one for each key. A removal of all removes some keys one by one, and then all others at
-/// one instant, so that no item moves out of its way. A migration reads an item, stores it if its new place is free, and removes the old
-/// one if it has not changed since, at three instants. A call without an answer, whose process died or met
-/// a failure, may take effect at any later time, or never.
+/// its keys; a list, a batch or an import at one for each key, but an empty list at one for all. A removal of all removes some keys
+/// one by one, and then all others at one instant, so that no item moves out of its way. A migration reads an item, stores it if its
+/// new place is free, and removes the old one if it has not changed since, at three instants. A call without an answer, whose process
+/// died or met a failure, may take effect at any later time, or never.
 struct SimulatedHistory {
     /// What a call does to the registers: the items by their numbers, then the passcode, and then each slot that was ever asked for. An
     /// item is written as `value@class`, and one of Lockbox 2 as `value/2@class`.
@@ -18,7 +18,8 @@ struct SimulatedHistory {
         case update(Int, String)
         case move(Int, Int, replacing: Bool)
         case copy(Int, Int, replacing: Bool)
-        case migrate(Int, Int, isNamed: Bool)
+        /// - `keeping`: Whether the old item stays.
+        case migrate(Int, Int, isNamed: Bool, keeping: Bool)
         /// Stores an item as Lockbox 2 did, and reads one.
         case writeOld(Int, String, class: String)
         case readOld(Int)
@@ -75,6 +76,8 @@ struct SimulatedHistory {
         case value(String?)
         case values([Int: String])
         case done, absent, duplicate
+        /// There was nothing left to do.
+        case already
         /// The call changed nothing.
         case refused
         /// None: the process died, or the call failed.
@@ -121,14 +124,16 @@ struct SimulatedHistory {
         func all(_ prefix: Int) -> [Int] { prefixes.indices.filter { prefixes[$0] == prefix } }
         switch (call.operation, call.answer) {
         case (.copy(let key, _, _), .absent), (.move(let key, _, _), .absent),
-            (.migrate(let key, _, _), .absent), (.convert(let key, _), .absent),
+            (.migrate(let key, _, _, _), .absent), (.convert(let key, _), .absent),
             (.reclass(let key, _), .absent):
             return [.isAbsent(key)]
         case (.copy(_, let key, _), .duplicate), (.move(_, let key, _), .duplicate),
-            (.migrate(_, let key, _), .duplicate),
+            (.migrate(_, let key, _, _), .duplicate),
             (.add(let key, _), .duplicate):
             return [.isPresent(key)]
-        case (.convert(let key, _), .duplicate): return [.isDurable(key)]
+        case (.convert(let key, _), .already): return [.isDurable(key)]
+        case (.migrate(let from, let to, _, let isKept), .already):
+            return [.isDurable(to)] + (isKept ? [] : [.isAbsent(from)])
         case (.read(let key), .value(let value)): return [.read(key, value)]
         case (.write(let key, let value, let `class`), _): return [.write(key, value, class: `class`)]
         case (.add(let key, let value), _): return [.add(key, value)]
@@ -142,7 +147,7 @@ struct SimulatedHistory {
             return [.isPresent(from)]
         case (.move(let from, let to, let replacing), _): return [.move(from, to, replacing: replacing)]
         case (.copy(let from, let to, let replacing), _): return [.copy(from, to, replacing: replacing)]
-        case (.migrate(let from, let to, _), _): return [.migrate(from, to)]
+        case (.migrate(let from, let to, _, let isKept), _): return [.migrate(from, to, keeping: isKept)]
         case (.refresh(let key, let value), let answer) where answer == .none || answer == .value(value):
             return call.note.map { [.exchange(key, from: $0, to: value, class: nil)] } ?? []
         case (.refresh(let key, _), .value(let value?)): return [.holds(key, value)]
@@ -158,6 +163,7 @@ struct SimulatedHistory {
         case (.reclass(let key, let `class`), _): return [.reclass(key, `class`)]
         case (.batch(let key, let value, let other), _):
             return [.write(key, value, class: nil)] + (key == other ? [] : [.write(other, nil, class: nil)])
+        case (.readAll(let prefix), .absent): return [.areAbsent(all(prefix))]
         case (.readAll(let prefix), .values(let values)): return all(prefix).map { .read($0, values[$0]) }
         case (.removeAll(let prefix), .none): return all(prefix).map { .write($0, nil, class: nil) }
         case (.removeAll(let prefix), _):

@@ -72,7 +72,9 @@ struct SimulatedPlan: Sendable {
         case .update: return .update(key, value)
         case .move: return .move(key, other, replacing: replacing)
         case .copy: return .copy(key, other, replacing: replacing)
-        case .migrate: return key == other ? .read(key) : .migrate(key, other, isNamed: replacing)
+        case .migrate where key == other: return .read(key)
+        case .migrate:
+            return .migrate(key, other, isNamed: replacing, keeping: random.happens(30_000))
         case .batch: return .batch(writing: key, value, removing: other)
         case .read: return .read(key)
         case .readAll: return .readAll(prefix: prefix)

@@ -15,13 +15,15 @@ extension SimulatedHistory {
             case add(Int, String)
             case move(Int, Int, replacing: Bool)
             case copy(Int, Int, replacing: Bool)
-            case migrate(Int, Int)
+            case migrate(Int, Int, keeping: Bool)
             /// Gives an item of Lockbox 2 the new form.
             case convert(Int)
             case reclass(Int, String)
             /// A value in any form and of any class.
             case holds(Int, String)
             case isAbsent(Int)
+            /// All at one instant.
+            case areAbsent([Int])
             case isPresent(Int)
             /// The same, and no power cut takes it away.
             case isDurable(Int)
@@ -155,6 +157,7 @@ extension SimulatedHistory {
             let items = position.state.prefix(Simulation.keys.count)
             if items.enumerated().contains(where: { !isSame(values[$0], $1) }) { return nil }
         case .isAbsent(let key): if position.state[key] != nil { return nil }
+        case .areAbsent(let keys): if keys.contains(where: { position.state[$0] != nil }) { return nil }
         case .isPresent(let key), .isDurable(let key): if position.state[key] == nil { return nil }
         case .write(let key, let value, let `class`): next.state.write(value, to: key, `class`)
         case .removeOne(let key, _):
@@ -162,7 +165,8 @@ extension SimulatedHistory {
             if position.state[key] == nil { return nil }
             next.state[key] = nil
         case .removeOthers(let call):
-            for (index, event) in events.enumerated() where position.progress[index] == 0 {
+            // Also what was written since it was removed.
+            for (index, event) in events.enumerated() {
                 guard case .removeOne(let key, call) = event.effect else { continue }
                 (next.state[key], next.progress[index]) = (nil, Position.done)
             }
@@ -184,7 +188,7 @@ extension SimulatedHistory {
                 next.state[to] = value
                 next.progress[index] = from == to ? Position.done : 1
             }
-        case .migrate(let from, let to):
+        case .migrate(let from, let to, let isKept):
             next.progress[index] = position.progress[index] + 1
             switch position.progress[index] {
             case 0:
@@ -196,6 +200,7 @@ extension SimulatedHistory {
                 let isDone = value.isOfLockbox2 && position.state[to]?.value == value.text
                 guard isDone || position.state[to] == nil || position.state[to] == value else { return nil }
                 if !isDone { next.state[to] = value.converted }
+                if isKept { (next.progress[index], next.read[index]) = (Position.done, nil) }
             default:
                 guard position.state[from] == nil || position.state[from] == position.read[index] else {
                     return nil
@@ -257,7 +262,7 @@ extension String {
 extension SimulatedHistory.Event {
     fileprivate var isRead: Bool {
         switch effect {
-        case .read, .holds, .snapshot, .isAbsent, .isPresent: true
+        case .read, .holds, .snapshot, .isAbsent, .areAbsent, .isPresent: true
         default: false
         }
     }
@@ -302,8 +307,9 @@ extension SimulatedHistory.Event {
             .fill(let key, _), .removeOne(let key, _), .exchange(let key, _, _, _), .add(let key, _),
             .convert(let key), .reclass(let key, _), .holds(let key, _):
             [key]
-        case .move(let from, let to, _), .copy(let from, let to, _), .migrate(let from, let to): [from, to]
-        case .snapshot, .removeOthers: []
+        case .move(let from, let to, _), .copy(let from, let to, _), .migrate(let from, let to, _):
+            [from, to]
+        case .snapshot, .areAbsent, .removeOthers: []
         }
     }
 }

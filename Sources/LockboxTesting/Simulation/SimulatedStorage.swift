@@ -13,7 +13,7 @@ struct SimulatedStorage: WrappingStorage {
             maximumRecordLength: 1 << 20,
             maximumChanges: 4,
             isTransactional: true,
-            isOnThisDevice: true
+            isOnThisDevice: false
         )
     }
 

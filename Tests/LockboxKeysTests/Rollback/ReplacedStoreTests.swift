@@ -99,4 +99,17 @@ import Testing
         try store.backend().lockbox().archiveObject("next", forKey: "k")
         #expect(try store.backend().lockbox().unarchiveObject(forKey: "k") == "next")
     }
+
+    /// The user locks while another store, or none, is in the place.
+    @Test(.needsKernelKeyring, arguments: [Replacement.another, .none])
+    func aLockReachesTheStoreThatWasUnlockedHere(_ replacement: Replacement) throws {
+        try store.backend().setUp(items: ["k": .whenUnlocked], scope: .user)
+        defer { store.lockForEverybody() }
+        let owners = try store.keyFiles()
+        try replace(replacement)
+        // It may say that the store was replaced.
+        try? store.backend().lock()
+        try store.putBack(owners)
+        #expect(try store.backend().lockState == .locked)
+    }
 }

@@ -95,7 +95,9 @@ import Testing
         let watched = HookedBackend(
             wrapped: backend,
             beforeReading: { _ in
-                if looks.next() <= signs { #expect(throws: Never.self) { try renewing(working.renew) } }
+                if looks.next() <= signs {
+                    #expect(throws: Never.self) { try renewing { try working.renew() } }
+                }
             }
         )
         // A waiter looks every 2 ms at first, so the signs last longer.
@@ -113,7 +115,7 @@ import Testing
         #expect(first != nil && sign == first)
         var signs: Set = [first]
         for _ in 1...2 {
-            try renewing(working.renew)
+            try renewing { try working.renew() }
             #expect(signs.insert(sign).inserted)
         }
     }
@@ -138,7 +140,7 @@ import Testing
     @Test func whoWasStoppedDoesNotGoOnBesideAnother() throws {
         let stopped = try claim()
         let next = try claim()
-        expectError(.conflict) { try renewing(stopped.renew) }
+        expectError(.conflict) { try renewing { try stopped.renew() } }
         expectError(.conflict) { try stopped.release(done: ["k"]) }
         try next.release(done: ["other"])
         #expect(try claim().done == ["other"])
