@@ -14,6 +14,8 @@ struct SimulatedPlan: Sendable {
         [.write, .move, .export, .load], [.write, .update, .move, .read, .rotate],
         [.write, .lock, .read, .passcode, .rotate, .verify], [.write, .update, .batch, .readAll],
         [.passcode, .rotate, .addSlot, .removeSlot, .unlock], [.passcode, .rotate, .rotate, .read],
+        [.add, .move, .move, .move, .remove, .readAll, .readAll],
+        [.write, .migrate, .migrate, .migrate, .remove],
     ]
 
     /// Tokens that may be used once must not be copied.
