@@ -7,9 +7,12 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/un.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
@@ -72,6 +75,38 @@ static inline int folder_time(const char *path, struct timespec *time) {
     close(folder);
     *time = status.st_ctim;  // no program can set it back
     return result;
+}
+
+// Connects to the bus at an address. Returns 0 or -errno.
+static inline int open_bus(sd_bus **bus, const char *address) {
+    int result = sd_bus_new(bus);
+    if (result >= 0) result = sd_bus_set_address(*bus, address);
+    if (result >= 0) result = sd_bus_set_bus_client(*bus, 1);
+    return result >= 0 ? sd_bus_start(*bus) : result;
+}
+
+// Begins to watch the names in a folder. Returns a descriptor that does not wait, or -1: also for a file system that other machines may
+// change, of which the kernel does not tell.
+static inline int watch_local_folder(const char *path) {
+    static const uint32_t local[] = {0xEF53, 0x9123683E, 0x58465342, 0x01021994, 0x794C7630, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E};
+    struct statfs status;
+    if (statfs(path, &status) != 0) return -1;
+    int is_local = 0;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++) is_local |= (uint32_t)status.f_type == local[i];
+    int file = is_local ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+    uint32_t events = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+    if (file >= 0 && inotify_add_watch(file, path, events) < 0) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+// Returns the name in the event at an offset, which becomes that of the next one, or NULL if anything may have changed.
+static inline const char *watched_name(const char *buffer, ptrdiff_t *offset) {
+    const struct inotify_event *event = (const struct inotify_event *)(buffer + *offset);
+    *offset += (ptrdiff_t)(sizeof *event + event->len);
+    return event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT) || event->len == 0 ? NULL : event->name;
 }
 
 // How many bytes of memory are in use.

@@ -175,5 +175,23 @@
             Client.pad(&bytes, to: 4)
             return bytes + Client.text("")
         }
+
+        @Test("A name is one client's at a time, and free when the client is gone")
+        func names() throws {
+            let address = service.socket.address
+            var one: UserBus? = try UserBus(limit: .seconds(10), address: address)
+            let other = try UserBus(limit: .seconds(10), address: address)
+            #expect(try one?.take("lockbox.test.name") == true)
+            #expect(try other.take("lockbox.test.name") == false)
+            #expect(try other.take("org.freedesktop.secrets") == false)
+            #expect(throws: BusError.self) {
+                for number in 0..<100 { _ = try other.take("lockbox.test.n\(number)") }
+            }
+            one = nil
+            while try !other.take("lockbox.test.name") {
+                // Until its end is noticed, but no more names than it may have.
+                try other.callBus("ReleaseName") { try $0.append("lockbox.test.n1") }
+            }
+        }
     }
 #endif

@@ -3,7 +3,7 @@
     import LockboxStore
     import Testing
 
-    @testable import LockboxCore
+    @testable @_spi(Extensions) import LockboxCore
     @testable import LockboxSecretService
 
     struct ItemIndexTests {
@@ -26,6 +26,77 @@
             }
             try other.removeAll(prefix: SecretPath.items)
             #expect(try index.items().isEmpty)
+        }
+
+        /// Forwards what an index calls, and counts how often it reads all items.
+        private final class Counting: LockboxBackend {
+            let store: SealedBackend
+            let count = Guarded(0)
+
+            init(_ store: SealedBackend) { self.store = store }
+
+            func item(for key: ItemKey, now: Date?) throws -> StoredItem? {
+                try store.item(for: key, now: now)
+            }
+            func attributes(prefix: String, now: Date?) throws -> [ItemKey: ItemAttributes] {
+                try store.attributes(prefix: prefix, now: now)
+            }
+            func attributes(for key: ItemKey, now: Date?) throws -> ItemAttributes? {
+                try store.attributes(for: key, now: now)
+            }
+            var lockState: LockState { get throws { try store.lockState } }
+            func prefixes() throws -> Set<String> { try store.prefixes() }
+            func update(_ key: ItemKey, now: Date?, _ change: (StoredItem?) throws -> StoredItem?) throws {
+                try store.update(key, now: now, change)
+            }
+            func remove(_ key: ItemKey) throws { try store.remove(key) }
+            func location(of key: ItemKey) throws -> String? { try store.location(of: key) }
+            func forEachItem(
+                prefix: String,
+                now: Date?,
+                unreadable: (UnreadableItem) throws -> Void,
+                _ body: (ItemKey, ItemAttributes) throws -> Void
+            ) throws {
+                count.withLock { $0 += 1 }
+                try store.forEachItem(prefix: prefix, now: now, unreadable: unreadable, body)
+            }
+        }
+
+        @Test("After a change, only what has changed is read: all items only for another process's new one")
+        func readsWhatHasChanged() throws {
+            let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let counting = Counting(SealedBackend(directory: folder))
+            let collection = Collection("login", counting, prefix: SecretPath.items, label: "Login")
+            let secret = Secret(value: Data("hunter2".utf8), contentType: AttributeNames.defaultContentType)
+            func store(_ name: String) throws -> Item {
+                try collection.store(secret, label: name, attributes: ["name": name], replacing: true).item
+            }
+            for number in 0..<20 {
+                let item = try store("\(number)")
+                #expect(try collection.items(with: ["name": "\(number)"]).count == 1)
+                try item.setAttributes(["name": "changed"])
+                #expect(try collection.items(with: ["name": "changed"]).count == (number + 1) / 2 + 1)
+                try collection.item(for: item.key)?.setSecret(secret)
+                if number.isMultiple(of: 2) { continue }
+                try collection.remove(item)
+                #expect(try collection.items(with: ["name": "changed"]).count == number / 2 + 1)
+            }
+            let reads = counting.count.withLock { $0 }
+            // The first item makes the folder that is watched.
+            #expect(reads <= 3)
+            let other = SealedBackend(directory: folder)
+            let new = try ItemKey(prefix: SecretPath.items, key: "new")
+            let value = try ArchivedValue(data: Data(), format: .data)
+            for label in ["one", "two", "three"] {
+                let options = WriteOptions(label: .set(label))
+                try other.write(ItemChanges(value: value, options: options, modified: Date()), to: new)
+                #expect(try collection.items().contains { $0.attributes.label == label })
+            }
+            #expect(counting.count.withLock { $0 } == reads + 1)
+            try other.remove(new)
+            #expect(try collection.items().count == 10)
+            #expect(counting.count.withLock { $0 } == reads + 1)
         }
 
         @Test("An item that has expired is not there")

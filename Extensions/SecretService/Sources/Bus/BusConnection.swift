@@ -2,7 +2,7 @@
     import CSystemd
     import LockboxPlatform
 
-    /// A client's connection. sd-bus does the handshake and frames the messages.
+    /// A client's connection, or the one to a bus, where all clients are. sd-bus does the handshake and frames the messages.
     final class BusConnection {
         /// The bounds for one client, which may be hostile.
         enum Limit {
@@ -29,12 +29,40 @@
         /// The unique name, from Hello on.
         private(set) var name: String?
         /// How many rules for signals it has. None is kept: it gets all signals, or none.
-        private(set) var matches = 0
-        var sessions: [String: Session] = [:]
+        private var matches = 0
+        /// Whether signals are for it. A bus knows itself who listens.
+        var listens: Bool { isClient || matches > 0 }
+        /// On a bus, the unique name of the client whose call is answered.
+        private var caller = ""
+        private var clients: [String: [String: Session]] = [:]
         private var unread = 0
         private(set) var isOpen = true
         /// Whether more may be there than the socket shows.
         private(set) var hasMore = false
+
+        /// The service's unique name.
+        let serviceName: String
+        /// The bus, if it is one.
+        private let userBus: UserBus?
+        private var isClient: Bool { userBus != nil }
+
+        /// The sessions of the client whose call is answered.
+        var sessions: [String: Session] {
+            get { clients[caller, default: [:]] }
+            set { clients[caller] = newValue.isEmpty ? nil : newValue }
+        }
+
+        /// Takes over a connection to a bus.
+        init(_ bus: UserBus) throws {
+            (self.bus, userBus) = (bus.raw, bus)
+            file = try sd_bus_get_fd(bus.raw).checked()
+            var unique: UnsafePointer<CChar>?
+            try sd_bus_get_unique_name(self.bus, &unique).checked()
+            serviceName = String(cString: unique!)
+            name = serviceName
+            hasMore = true
+            try receive()
+        }
 
         /// Takes over a socket whose other end is this user's.
         ///
@@ -45,7 +73,7 @@
                 close(file)
                 throw .failed("There is no memory for another connection.")
             }
-            (self.bus, self.file) = (bus, file)
+            (self.bus, self.file, userBus, serviceName) = (bus, file, nil, BusDriver.uniqueName)
             do {
                 try sd_bus_set_fd(bus, file, file).checked()
             } catch {
@@ -56,7 +84,12 @@
             // The kernel has said who it is. What the client claims may differ, in a user namespace.
             try sd_bus_set_anonymous(bus, 1).checked()
             try sd_bus_negotiate_fds(bus, 0).checked()
-            // Before sd-bus answers anything itself.
+            try receive()
+            try sd_bus_start(bus).checked()
+        }
+
+        /// Before sd-bus answers anything itself.
+        private func receive() throws(BusError) {
             try sd_bus_add_filter(
                 bus,
                 nil,
@@ -67,11 +100,10 @@
                 },
                 Unmanaged.passUnretained(inbox).toOpaque()
             ).checked()
-            try sd_bus_start(bus).checked()
         }
 
         // Not what closes after all is written, which waits for the client.
-        deinit { sd_bus_close_unref(bus) }
+        deinit { if !isClient { sd_bus_close_unref(bus) } }
 
         /// The events to wait for. Calls wait until the client has read the answers to earlier ones.
         var events: Int16 {
@@ -98,11 +130,26 @@
             hasMore = try sd_bus_process(bus, nil).checked() > 0
             guard let message = inbox.message else {
                 // sd-bus makes room for all that a header announces as soon as it has read the header.
-                if allocated_bytes() > before + Limit.message { throw .tooMuch("A message is too long.") }
+                if !isClient, allocated_bytes() > before + Limit.message {
+                    throw .tooMuch("A message is too long.")
+                }
                 return nil
             }
             inbox.message = nil
-            return BusCall(message)
+            guard let call = BusCall(message) else {
+                if isClient { try forgetClient(message) }
+                return nil
+            }
+            if isClient { caller = call.sender ?? "" }
+            return call
+        }
+
+        /// A client's sessions end with its connection to the bus.
+        private func forgetClient(_ signal: BusMessage) throws(BusError) {
+            guard signal.isSignal("NameOwnerChanged", from: BusDriver.path), signal.signature == "sss",
+                let name = try? signal.text()
+            else { return }
+            clients[name] = nil
         }
 
         /// Closes it, after what is happening now.
@@ -148,14 +195,19 @@
         }
 
         private func send(_ message: BusMessage, from sender: String) throws {
-            try sd_bus_message_set_sender(message.raw, sender).checked()
-            if let name, sd_bus_message_get_destination(message.raw) == nil {
-                try sd_bus_message_set_destination(message.raw, name).checked()
-            }
+            // A bus does it itself.
+            if !isClient { try address(message, from: sender) }
             try sd_bus_send(bus, message.raw, nil).checked()
             unread = isBehind ? unread + message.size : 0
             if unread > Limit.unread || queued > Limit.unreadMessages {
                 throw BusError.tooMuch("The client does not read its answers.")
+            }
+        }
+
+        private func address(_ message: BusMessage, from sender: String) throws {
+            try sd_bus_message_set_sender(message.raw, sender).checked()
+            if let name, sd_bus_message_get_destination(message.raw) == nil {
+                try sd_bus_message_set_destination(message.raw, name).checked()
             }
         }
     }

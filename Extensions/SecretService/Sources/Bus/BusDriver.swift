@@ -5,6 +5,7 @@
     /// The answers of the bus itself. There is no daemon: the service is alone on its bus with each client.
     struct BusDriver {
         static let name = "org.freedesktop.DBus"
+        static let path = "/org/freedesktop/DBus"
         /// The service's.
         static let serviceName = "org.freedesktop.secrets"
         static let uniqueName = ":1.0"
@@ -12,7 +13,10 @@
         static let introspectable = "org.freedesktop.DBus.Introspectable"
 
         let identifier: String
+        private static let maximumNames = 64
         private var connections: UInt64 = 0
+        /// The clients that have taken names, by these.
+        private var owners: [String: String] = [:]
 
         init(identifier: String) { self.identifier = identifier }
 
@@ -37,8 +41,36 @@
                 _ = try call.arguments("s")
                 connection.removeMatch()
                 return { _ in }
-            default: return try names(call, known: [Self.name, Self.serviceName, Self.uniqueName, name])
+            case "RequestName":
+                let result = try take(call.arguments("su").text(), name)
+                return { try $0.append(UInt32(result)) }
+            case "ReleaseName":
+                let taken = try call.arguments("s").text()
+                let owner = owners[taken]
+                if owner == name { owners[taken] = nil }
+                return { try $0.append(UInt32(owner == nil ? 2 : owner == name ? 1 : 3)) }
+            default:
+                return try names(
+                    call,
+                    known: [Self.name, Self.serviceName, Self.uniqueName, name] + owners.keys
+                )
             }
+        }
+
+        /// Returns 1 if the client has it now, 4 if it had it before, and 3 if another has it. No client waits for one.
+        private mutating func take(_ name: String, _ client: String) throws -> Int {
+            if let owner = owners[name] { return owner == client ? 4 : 3 }
+            if name == Self.serviceName || name == Self.name || name.hasPrefix(":") { return 3 }
+            guard owners.values.count(where: { $0 == client }) < Self.maximumNames else {
+                throw BusError.tooMuch("The client has too many names.")
+            }
+            owners[name] = client
+            return 1
+        }
+
+        /// Frees the names of a client that has gone.
+        mutating func forget(_ client: String) {
+            if !owners.isEmpty { owners = owners.filter { $0.value != client } }
         }
 
         private mutating func hello(_ call: BusCall, _ connection: BusConnection) throws -> BusAnswer {
@@ -66,13 +98,6 @@
                 let name = try call.arguments("su").text()
                 guard known.contains(name) else { throw BusError.noService(name) }
                 return { try $0.append(UInt32(2)) }  // it runs already
-            case "RequestName":
-                // Each client is alone, so it owns any name but the service's.
-                let isTaken = try known.contains(call.arguments("su").text())
-                return { try $0.append(UInt32(isTaken ? 3 : 1)) }
-            case "ReleaseName":
-                let isTaken = try known.contains(call.arguments("s").text())
-                return { try $0.append(UInt32(isTaken ? 3 : 1)) }
             case "GetConnectionUnixUser", "GetConnectionUnixProcessID":
                 _ = try owner(of: call.arguments("s").text(), known)
                 let isUser = call.member == "GetConnectionUnixUser"
@@ -86,7 +111,7 @@
 
         private func owner(of name: String, _ known: [String]) throws -> String {
             guard known.contains(name) else { throw BusError.noName(name) }
-            return name == Self.serviceName ? Self.uniqueName : name
+            return name == Self.serviceName ? Self.uniqueName : owners[name] ?? name
         }
 
         static func peer(_ call: BusCall, _ identifier: String) throws -> BusAnswer {

@@ -35,6 +35,12 @@
                 "\(call.path) has no method \(call.member) of \(call.interface ?? "any interface")."
             )
         }
+        static let noKeyringName = "NoKeyring"
+        /// For clients only.
+        static func noKeyring(_ reason: String) -> BusError { bus(noKeyringName, reason) }
+        static func noBus(_ reason: String) -> BusError {
+            noKeyring("this session has no D-Bus (\(reason))")
+        }
         static let notPermitted = bus("AccessDenied", "The first call of a connection is Hello.")
 
         static func noObject(_ path: String) -> BusError {

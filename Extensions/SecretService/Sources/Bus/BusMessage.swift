@@ -22,6 +22,11 @@
         /// The types of all arguments.
         var signature: String { sd_bus_message_get_signature(raw, 1).map { String(cString: $0) } ?? "" }
 
+        func isSignal(_ member: String, from path: String) -> Bool {
+            sd_bus_message_is_signal(raw, nil, member) > 0
+                && sd_bus_message_get_path(raw).map { String(cString: $0) } == path
+        }
+
         // MARK: Reading
 
         func text() throws -> String { try basic("s") }
@@ -40,6 +45,18 @@
             var value: CInt = 0
             try sd_bus_message_read_basic(raw, Character("b").code, &value).checked()
             return value != 0
+        }
+
+        func count() throws -> UInt32 {
+            var value: UInt32 = 0
+            try sd_bus_message_read_basic(raw, Character("u").code, &value).checked()
+            return value
+        }
+
+        func number() throws -> UInt64 {
+            var value: UInt64 = 0
+            try sd_bus_message_read_basic(raw, Character("t").code, &value).checked()
+            return value
         }
 
         func bytes() throws -> [UInt8] {
@@ -208,6 +225,8 @@
     /// A method call: its address, and its arguments in ``message``.
     struct BusCall {
         let message: BusMessage
+        /// The client's unique name, where others are on the bus.
+        let sender: String?
         let destination: String?
         let path: String
         let interface: String?
@@ -221,6 +240,7 @@
                 let member = sd_bus_message_get_member(message.raw)
             else { return nil }
             self.message = message
+            sender = sd_bus_message_get_sender(message.raw).map { String(cString: $0) }
             destination = sd_bus_message_get_destination(message.raw).map { String(cString: $0) }
             self.path = String(cString: path)
             interface = sd_bus_message_get_interface(message.raw).map { String(cString: $0) }

@@ -25,6 +25,7 @@
         }
 
         /// - Parameters:
+        ///   - listener: The socket, or -1 if all clients are on a bus.
         ///   - end: Another descriptor to wait for.
         ///   - isOver: Called when `end` can be read. Returns whether to stop.
         func serve(_ listener: CInt, until end: CInt, _ isOver: () throws -> Bool) throws {
@@ -37,9 +38,18 @@
                     if event != 0 || connection.hasMore && !connection.isBehind { advance(connection) }
                     if connection.isLate { connection.end() }
                 }
+                for connection in connections where !connection.isOpen {
+                    if let name = connection.name { driver.forget(name) }
+                }
                 connections.removeAll { !$0.isOpen }
+                if listener < 0, connections.isEmpty {
+                    throw SecretServiceError("The session's D-Bus has closed the connection.")
+                }
             }
         }
+
+        /// Serves the clients of a bus, too.
+        func add(_ bus: UserBus) throws { connections.append(try BusConnection(bus)) }
 
         private func wait(_ listener: CInt, _ end: CInt) throws -> [Int16] {
             if let refusedAt, refusedAt + .milliseconds(100) < .now { self.refusedAt = nil }
@@ -85,7 +95,7 @@
 
         private func answer(_ call: BusCall, _ connection: BusConnection) throws {
             let isForBus = BusDriver.isFor(call)
-            let sender = isForBus ? BusDriver.name : BusDriver.uniqueName
+            let sender = isForBus ? BusDriver.name : connection.serviceName
             do {
                 let answer =
                     try isForBus ? driver.answer(call, connection) : objects.answer(call, connection)
@@ -97,8 +107,8 @@
         }
 
         private func send(_ signal: BusSignal) {
-            for connection in connections where connection.matches > 0 && connection.isOpen {
-                do { try connection.send(signal, from: BusDriver.uniqueName) } catch { connection.end() }
+            for connection in connections where connection.listens && connection.isOpen {
+                do { try connection.send(signal, from: connection.serviceName) } catch { connection.end() }
             }
         }
     }

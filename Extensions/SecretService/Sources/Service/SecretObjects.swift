@@ -26,7 +26,7 @@
 
         func answer(_ call: BusCall, _ connection: BusConnection) throws -> BusAnswer {
             if connection.name == nil { throw BusError.notPermitted }
-            if let name = call.destination, name != BusDriver.serviceName, name != BusDriver.uniqueName {
+            if let name = call.destination, name != BusDriver.serviceName, name != connection.serviceName {
                 throw BusError.noService(name)
             }
             if call.interface == BusDriver.introspectable { return try BusDriver.introspection(call) }

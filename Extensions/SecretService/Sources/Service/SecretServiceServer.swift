@@ -25,6 +25,35 @@
         {
             try BusServer(SecretObjects(store)).serve(socket.listener, until: end, isOver)
         }
+
+        /// Answers the programs on the user's D-Bus as its keyring, until `isOver` returns true.
+        ///
+        /// - Parameters:
+        ///   - end: Another descriptor to wait for.
+        ///   - isOver: Called when `end` can be read. Returns whether to stop.
+        /// - Throws: ``SecretServiceError`` if there is no bus, or if it has a keyring already; the errors of `isOver`.
+        public func serveOnUserBus(until end: CInt, _ isOver: () throws -> Bool) throws {
+            let server = BusServer(SecretObjects(store))
+            do {
+                let bus = try UserBus(limit: .seconds(10))
+                guard try Self.join(bus) else {
+                    throw SecretServiceError(
+                        "\(UserKeyring.look()) on this session's D-Bus. Stop it first, or give one command a keyring of its own."
+                    )
+                }
+                try server.add(bus)
+            } catch let error as BusError { throw SecretServiceError("\(error.message).") }
+            try server.serve(-1, until: end, isOver)
+        }
+
+        /// Returns whether the service has its name now.
+        static func join(_ bus: UserBus) throws -> Bool {
+            // Sessions end with their clients' connections.
+            try bus.callBus("AddMatch") {
+                try $0.append("type='signal',sender='\(BusDriver.name)',member='NameOwnerChanged',arg2=''")
+            }
+            return try bus.take(BusDriver.serviceName)
+        }
     }
 
     /// A socket of this user's, for ``SecretServiceServer``.

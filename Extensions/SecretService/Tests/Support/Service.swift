@@ -7,11 +7,12 @@
 
     /// A service that runs in a thread until the instance is gone.
     final class Service: Sendable {
-        let store = SealedBackend.inMemory()
+        let store: SealedBackend
         let socket: SecretServiceSocket
         private let end: CInt
 
-        init() throws {
+        init(store: SealedBackend = .inMemory()) throws {
+            self.store = store
             socket = try SecretServiceSocket.temporary()
             var ends: [CInt] = [-1, -1]
             guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
