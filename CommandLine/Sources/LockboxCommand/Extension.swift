@@ -31,10 +31,11 @@ enum Extension {
             // The words to complete follow a "--".
             let words = arguments.first == "---completion" ? arguments[...] : arguments.prefix { $0 != "--" }
             let store = (try? Environment["LOCKBOX_STORE"]) ?? ""
-            return words.first == SecretServiceCommand.name || ClusterAddress.isScheme(of: store)
+            return words.first == DoctorCommand._commandName || ClusterAddress.isScheme(of: store)
                 || words.contains { word in
                     let value = word.hasPrefix("--") ? word.drop { $0 != "=" }.dropFirst() : word[...]
-                    return word == "--tpm" || word == "--fido2" || ClusterAddress.isScheme(of: value)
+                    return word == "--tpm" || word == "--fido2" || value == SecretServiceCommand.name
+                        || ClusterAddress.isScheme(of: value)
                 } || words.prefix(2) == ["slots", "add"] && words.contains { $0 == "tpm" || $0 == "fido2" }
         }
 

@@ -66,6 +66,9 @@ struct CopyCommand: Command {
         meanwhile: each copy is as its item was when it was copied, and an item that is removed meanwhile may \
         be copied all the same. If it is interrupted, run it again.
 
+        With --from secret-service, all that programs have stored in the desktop's keyring is copied, under the prefix \
+        org.freedesktop.secrets, where the same programs find it through `lockbox secret-service`.
+
         Example: lockbox copy token token --to-prefix com.example.app
         """
 
@@ -100,6 +103,9 @@ struct CopyCommand: Command {
     @Option(file: "Read the other store's passcode from this file, if it is needed.")
     var toPasscodeFile: String?
 
+    @Option(help: "Copy from the desktop's keyring into the store: `secret-service`.")
+    var from: CopySource?
+
     @Flag(help: "With --to-store: copy the items of all prefixes.")
     var all = false
 
@@ -108,6 +114,14 @@ struct CopyCommand: Command {
     func validate() throws {
         if toStore == nil, all || !toDeviceKeyFile.isEmpty || toPasscodeFile != nil {
             throw ValidationError("--all and the options for the other store need --to-store.")
+        }
+        if from != nil {
+            guard key == nil, toStore == nil, new.toPrefix == nil, options.prefix == nil else {
+                throw ValidationError(
+                    "--from copies all items, under a prefix of their own. Leave out keys, prefixes and --to-store."
+                )
+            }
+            return
         }
         if toStore == nil, newKey == nil {
             throw ValidationError("Give the item's key and the new one, or --to-store.")
@@ -121,6 +135,7 @@ struct CopyCommand: Command {
     }
 
     func run() throws {
+        if let from { return try copy(from: from) }
         if let toStore { _ = try StoreAddress(toStore) }
         let store = try options.store()
         try Failure.advising("Use --replace to overwrite it.") {
@@ -178,13 +193,24 @@ struct CopyCommand: Command {
     }
 
     private func copyAll(_ store: Store, _ other: Store) throws {
-        let (prefix, existing) = (all ? nil : store.prefix, new.replace ? ExistingItemPolicy.replace : .keep)
+        let prefix = all ? nil : store.prefix
         let report = try store.showingProgress(of: "copy") {
             try store.backend.copyItems(to: other.backend, prefix: prefix, existing: existing, progress: $0)
         }
-        if report.transferredKeys.isEmpty, report.keptKeys.isEmpty, report.findings.isEmpty {
-            throw store.empty
-        }
+        try tell(report, store, orElse: store.empty)
+    }
+
+    private func copy(from source: CopySource) throws {
+        let store = try options.store(for: .making)
+        try store.openIfLocked()
+        let report = try source.copyItems(to: store, existing: existing)
+        try tell(report, store, orElse: Failure(.noSuchItem, "The keyring has no items."))
+    }
+
+    private var existing: ExistingItemPolicy { new.replace ? .replace : .keep }
+
+    private func tell(_ report: TransferReport, _ store: Store, orElse empty: Failure) throws {
+        if report.transferredKeys.isEmpty, report.keptKeys.isEmpty, report.findings.isEmpty { throw empty }
         for key in report.keptKeys { try store.report("not copied, a different item exists: \(key.text)") }
         try store.report("items copied: \(report.transferredKeys.count)")
         let failed = Unreadable(report.findings)

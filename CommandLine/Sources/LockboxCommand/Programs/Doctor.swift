@@ -43,6 +43,7 @@ struct DoctorCommand: Command {
 
         let places: [Place]
         let store: [Finding]
+        let keyring: String?
     }
 
     func validate() throws {
@@ -54,7 +55,7 @@ struct DoctorCommand: Command {
     func run() throws {
         if let move { return try self.move(move) }
         let places = Program.allCases.flatMap { program in program.files.map { Self.look(program, $0) } }
-        let report = Report(places: places, store: findings())
+        let report = Report(places: places, store: findings(), keyring: Self.keyring)
         if json { try Output.json(report) } else { try print(report) }
         let found = report.places.count(where: \.isFinding)
         if found + report.store.count == 0 { return }
@@ -73,6 +74,9 @@ struct DoctorCommand: Command {
             try Output.line("\(place.program): \(place.error ?? place.file)")
             try Output.line("  move  \(place.move ?? "by hand: \(Program(rawValue: place.program)!.byHand)")")
             try Output.line("  use   \(place.use)")
+        }
+        if let keyring = report.keyring {
+            for line in ["", "The keyring", "  \(keyring)"] { try Output.line(line) }
         }
         if !report.store.isEmpty { for line in ["", "The store"] { try Output.line(line) } }
         for finding in report.store { try Output.line("  \(finding.problem): \(finding.advice)") }

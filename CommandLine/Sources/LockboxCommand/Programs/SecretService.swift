@@ -18,7 +18,8 @@ struct SecretServiceCommand: Command {
         The store is unlocked before the command starts, and otherwise the command does not start, unless --locked is given. \
         Signals are passed on, and the exit status is the command's: 127 if there is no such command, 126 if it cannot be run.
 
-        With --socket instead of a command, it serves until it gets a signal.
+        With --socket or --bus instead of a command, it serves until it gets a signal: programs that connect to the socket, or those on \
+        the session's D-Bus, if that has no keyring.
 
         Example: lockbox secret-service -- gh auth login
         """
@@ -35,6 +36,9 @@ struct SecretServiceCommand: Command {
     )
     var socket: String?
 
+    @Flag(help: "Be the keyring on the session's D-Bus.")
+    var bus = false
+
     @Argument(parsing: .postTerminator, help: "The command and its arguments.")
     var command: [String] = []
 
@@ -42,10 +46,11 @@ struct SecretServiceCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
-        if command.isEmpty, socket == nil {
-            throw ValidationError("Give the command after --, or --socket.")
+        switch [!command.isEmpty, socket != nil, bus].count(where: { $0 }) {
+        case 0: throw ValidationError("Give the command after --, --socket, or --bus.")
+        case 1: break
+        default: throw ValidationError("Give one of a command, --socket and --bus.")
         }
-        if !command.isEmpty, socket != nil { throw ValidationError("Give a command or --socket, not both.") }
     }
 
     func run() throws {
@@ -75,6 +80,13 @@ struct SecretServiceCommand: Command {
                 socket.announce()
                 return try server.serve(socket, until: signals) { ServedProgram.stop(signals) }
             }
+            if bus { return try server.serveOnUserBus(until: signals) { ServedProgram.stop(signals) } }
+            let keyring = UserKeyring.look()
+            if case .running = keyring, !keyring.isLockbox, !options.quiet {
+                Output.note(
+                    "lockbox: \(keyring) here already. The command gets Lockbox's, and none of the other services of the session's D-Bus."
+                )
+            }
             let socket = try SecretServiceSocket.temporary()
             var program = ServedProgram(signals: signals)
             do {
@@ -85,6 +97,47 @@ struct SecretServiceCommand: Command {
             throw ExitCode(program.status)
         }
     #endif
+}
+
+/// What `copy` copies from, besides a store.
+enum CopySource: String, CaseIterable, ExpressibleByArgument {
+    case secretService = "secret-service"
+
+    /// How long the user may take to unlock the keyring.
+    private static let patience = Duration.seconds(120)
+
+    func copyItems(to store: Store, existing: ExistingItemPolicy) throws -> TransferReport {
+        #if SecretService
+            let source = try SecretServiceItems(promptLimit: Self.patience)
+            return try store.showingProgress(of: "copy") {
+                try source.copyItems(to: store.backend, existing: existing, progress: $0)
+            }
+        #else
+            throw Extension.missing("the Secret Service", "--with-secret-service")
+        #endif
+    }
+}
+
+extension DoctorCommand {
+    /// What the user's programs find as a keyring, and what to do. Nil if this executable cannot tell.
+    static var keyring: String? {
+        #if SecretService
+            let keyring = UserKeyring.look()
+            let advice: String? =
+                switch keyring {
+                case .noBus: "`lockbox secret-service -- COMMAND` gives a command one"
+                case .none:
+                    "`lockbox secret-service --bus` is one for all programs, and with -- COMMAND for one"
+                case .running(_, let isLocked) where keyring.isLockbox:
+                    isLocked ? "`lockbox unlock`" : nil
+                case .running(_, true): "unlock it in its own program, or log in with its password"
+                case .running: "`lockbox copy --from secret-service` copies what it has"
+                }
+            return [keyring.description, advice].compactMap(\.self).joined(separator: ": ")
+        #else
+            return nil
+        #endif
+    }
 }
 
 #if SecretService
