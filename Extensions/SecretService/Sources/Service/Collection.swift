@@ -61,13 +61,10 @@
         ///
         /// Programs write different attributes for the same account, and take the first item that they find.
         func items(with attributes: [String: String] = [:]) throws -> [Item] {
-            let wanted = AttributeNames.encode(attributes)
-            var found: [Item] = []
-            for (key, attributes) in try index.items() {
-                let item = Item(collection: self, key: key, attributes: attributes)
-                if item.matches(wanted) { found.append(item) }
+            try index.items(with: AttributeNames.encode(attributes)).map { key, attributes in
+                Item(collection: self, key: key, attributes: attributes)
             }
-            return found.sorted()
+            .sorted()
         }
 
         func item(for key: ItemKey) throws -> Item? {
@@ -129,12 +126,6 @@
                 Set(attributes.map { [Array($0.utf8), Array($1.utf8)] })
             }
             return bytes(secretAttributes) == bytes(attributes)
-        }
-
-        func matches(_ wanted: [String: String]) -> Bool {
-            wanted.allSatisfy { name, text in
-                attributes.searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false
-            }
         }
 
         func secret() throws -> Secret {

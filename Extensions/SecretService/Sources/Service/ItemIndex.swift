@@ -17,6 +17,8 @@
         private let prefix: String
         /// The items as they were read last, with this process's changes since.
         private(set) var known: [ItemKey: ItemAttributes] = [:]
+        /// Which items have an attribute, by its name and its text. For Swift, texts in two forms of Unicode are one.
+        private var holders: [String: [String: Set<ItemKey>]] = [:]
         /// The keys by the names of their files.
         private var keys: [String: ItemKey] = [:]
         private var watch: FolderEvents?
@@ -28,15 +30,33 @@
             self.prefix = prefix
         }
 
-        /// Returns the items, also what another process has changed before the call. Damaged ones are left out, and expired ones.
-        func items() throws -> [ItemKey: ItemAttributes] {
+        /// Returns the items that have all of these attributes, also what another process has changed before the call. Damaged ones
+        /// are left out, and expired ones.
+        func items(with wanted: [String: String] = [:]) throws -> [ItemKey: ItemAttributes] {
             let now = Date()
             if try !refresh() { try readAll(now) }
-            return known.filter { !$0.value.isExpired(at: now) }
+            let rarest = wanted.map { holders[$0]?[$1] ?? [] }.min { $0.count < $1.count }
+            let found =
+                rarest.map { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, known[$0]!) }) }
+                ?? known
+            return found.filter { !$1.isExpired(at: now) && matches($1.searchable, wanted) }
+        }
+
+        private func matches(_ searchable: [String: String], _ wanted: [String: String]) -> Bool {
+            wanted.allSatisfy { name, text in
+                searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false
+            }
         }
 
         /// Adds what this process has changed. What others have changed at the same time shows in ``items()``.
         func note(_ key: ItemKey, _ attributes: ItemAttributes?) {
+            for (name, text) in known[key]?.searchable ?? [:] {
+                holders[name]?[text]?.remove(key)
+                if holders[name]?[text]?.isEmpty == true { holders[name]?[text] = nil }
+            }
+            for (name, text) in attributes?.searchable ?? [:] {
+                holders[name, default: [:]][text, default: []].insert(key)
+            }
             known[key] = attributes
             if let path = try? backend.location(of: key) {
                 keys[Self.name(path)] = attributes == nil ? nil : key
@@ -53,7 +73,7 @@
             for name in names where name != "lock" {
                 let key = keys[name]
                 if let key, let attributes = try? backend.attributes(for: key, now: nil) {
-                    known[key] = attributes
+                    note(key, attributes)
                 } else if FolderEvents.exists("\(folder)/\(name)") {
                     // Another's new item, of which no key is known, or one that cannot be read for a moment.
                     return false
@@ -69,7 +89,7 @@
             // Before it is read, so that no later change is missed.
             watch = folder.flatMap { FolderEvents($0) }
             let changed = watch == nil ? folder.flatMap(Self.time) : nil
-            (known, keys, time) = ([:], [:], nil)
+            (known, holders, keys, time) = ([:], [:], [:], nil)
             var isWhole = true
             try backend.forEachItem(prefix: prefix, now: nil, unreadable: { _ in isWhole = false }) {
                 note($0, $1)
