@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
@@ -107,6 +108,16 @@ static inline const char *watched_name(const char *buffer, ptrdiff_t *offset) {
     const struct inotify_event *event = (const struct inotify_event *)(buffer + *offset);
     *offset += (ptrdiff_t)(sizeof *event + event->len);
     return event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT) || event->len == 0 ? NULL : event->name;
+}
+
+// Writes the name of a process's program, at most 15 bytes, or nothing if it is not known.
+static inline void program_name(uint32_t process, char name[32]) {
+    snprintf(name, 32, "/proc/%u/comm", process);
+    int file = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, name, 31);
+    name[length > 0 ? length : 0] = 0;
+    name[strcspn(name, "\n")] = 0;
+    if (file >= 0) close(file);
 }
 
 // How many bytes of memory are in use.

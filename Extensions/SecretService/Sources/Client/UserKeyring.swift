@@ -1,4 +1,5 @@
 #if SecretService
+    import CSystemd
     import LockboxPlatform
 
     /// The keyring that programs find on the user's D-Bus.
@@ -35,9 +36,10 @@
         private static func look(_ bus: UserBus) throws -> UserKeyring {
             func service(_ answer: BusMessage) throws { try answer.append(BusDriver.serviceName) }
             guard try bus.callBus("NameHasOwner", service).flag() else { return .none }
-            let process = try? bus.callBus("GetConnectionUnixProcessID", service).count()
-            let program = process.flatMap { try? String(contentsOfFile: "/proc/\($0)/comm", encoding: .utf8) }
-            let name = program?.split(separator: "\n").first.map(String.init) ?? "another program"
+            var name = [CChar](repeating: 0, count: 32)
+            if let process = try? bus.callBus("GetConnectionUnixProcessID", service).count() {
+                program_name(process, &name)
+            }
             let collection = try bus.call(SecretPath.root, SecretObject.service.interface, "ReadAlias") {
                 try $0.append("default")
             }.path()
@@ -46,7 +48,11 @@
                 try $0.append("org.freedesktop.Secret.Collection")
                 try $0.append("Locked")
             }
-            return .running(program: name, isLocked: try answer.variant(of: "b") { try answer.flag() })
+            let program = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            return .running(
+                program: program.isEmpty ? "another program" : program,
+                isLocked: try answer.variant(of: "b") { try answer.flag() }
+            )
         }
     }
 #endif
