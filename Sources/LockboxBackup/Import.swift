@@ -17,6 +17,7 @@ extension SealedBackend {
     /// - Parameters:
     ///   - path: The backup file. `-` is standard input.
     ///   - secret: Decrypts it. An attacker who knows a public key can make a backup for it: know where the file comes from.
+    ///   - keys: The items to import. If `nil`, all.
     ///   - existing: How to treat a different, unexpired item under the same key in the store. With
     ///     ``ExistingItemPolicy/fail``, a damaged item counts as existing, and so does one that cannot be read. No class is
     ///     lowered: an item that is replaced, also a damaged or expired one, keeps a class that is better protected than the
@@ -32,12 +33,13 @@ extension SealedBackend {
     ///   ``LockboxError/corrupt(record:reason:)``, ``LockboxError/authenticationFailed(record:)``,
     ///   ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class,
     ///   ``LockboxError/interactionNotAllowed(_:)``, also for an item of the store that is locked, or
-    ///   ``LockboxError/duplicateItem(key:)``. Nothing has then changed, unless the file was changed meanwhile.
+    ///   ``LockboxError/duplicateItem(key:)``, or ``LockboxError/itemNotFound(key:)`` if one of `keys` is not in the backup. Nothing has then changed, unless the file was changed meanwhile.
     @discardableResult
     @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
     public func importBackup(
         from path: String,
         with secret: BackupSecret,
+        only keys: Set<ItemKey>? = nil,
         existing: ExistingItemPolicy = .keep,
         isDryRun: Bool = false,
         isTrusted: Bool = false,
@@ -51,9 +53,12 @@ extension SealedBackend {
             guard found.insert(item.key).inserted else {
                 throw BackupError.damaged("\(ItemKey.location(ofKey: item.key.key)) is in it twice")
             }
-            try run.check(item)
+            if keys?.contains(item.key) ?? true { try run.check(item) }
         }
-        let total = found.count
+        if let missing = keys?.subtracting(found).map(\.key).min() {
+            throw LockboxError.itemNotFound(key: missing)
+        }
+        let total = keys?.count ?? found.count
         var completed = 0
         var batch: [StoredItem] = []
         func takeBatch() throws {
@@ -63,12 +68,27 @@ extension SealedBackend {
             progress(StoreProgress(completed: completed, total: total))
         }
         try reader.read { item in
+            guard keys?.contains(item.key) ?? true else { return }
             batch.append(isTrusted ? item : item.with(ClassOrigin(.missing)))
             if batch.count == ItemOperation.batch || item.value.data.count > largeValue { try takeBatch() }
         }
         if !batch.isEmpty { try takeBatch() }
         try run.finish()
         return run.report
+    }
+
+    /// Returns the keys of all items in a backup, in its order. Authenticates the whole file first, and uses no store.
+    ///
+    /// - Parameters:
+    ///   - path: The backup file. `-` is standard input.
+    ///   - secret: Decrypts it.
+    /// - Throws: The errors of ``SealedBackend``'s `importBackup` that are about the file.
+    @available(*, noasync, message: "Blocks the thread: call it in try await backend.async { }.")
+    public static func keys(ofBackup path: String, with secret: BackupSecret) throws -> [ItemKey] {
+        var reader = try BackupReader(path, secret.identities(), SystemCalls())
+        var keys: [ItemKey] = []
+        try reader.read { keys.append($0.key) }
+        return keys
     }
 }
 

@@ -237,4 +237,22 @@ import Testing
         #expect(try export(backend).path == path)
         #expect(try readBytes("\(path)~") == last)
     }
+
+    @Test func singleItems() throws {
+        try export(prepare())
+        let keys = try SealedBackend.keys(ofBackup: path, with: .passphrase(.value("passphrase")))
+        let one = try item("1").key
+        #expect(Set(keys).count == 7 && keys.contains(one))
+        let backend = target.backend()
+        func restore(_ keys: Set<ItemKey>) throws -> ImportReport {
+            try backend.importBackup(from: path, with: .passphrase(.value("passphrase")), only: keys)
+        }
+        let missing = try ItemKey(prefix: "a", key: "none")
+        let before = try target.snapshot()
+        expectError(.itemNotFound) { try restore([one, missing]) }
+        #expect(try target.snapshot() == before)
+        #expect(try restore([one]).addedKeys == [one])
+        #expect(try backend.attributes(prefix: "a", now: nil).count == 1)
+        #expect(try restore([one]).unchangedCount == 1)
+    }
 }

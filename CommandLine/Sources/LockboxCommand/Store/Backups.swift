@@ -128,10 +128,11 @@ struct ImportCommand: Command {
         Nothing is written before the whole file has been authenticated. If it is interrupted, it can be \
         run again. A damaged item in the store is replaced. If its file is a link or has unsafe permissions, it \
         is first moved to quarantine. A backup is not signed: an attacker who knows a public key can make one for it. \
-        --dry-run says what it would change. Classes in it do not count as chosen, unless --trusted says that \
+        --dry-run says what it would change, --list which items it has. With keys, only these items are imported, and a \
+        different one in the store is an error, unless --existing says otherwise. Classes in it do not count as chosen, unless --trusted says that \
         the backup is yours.
 
-        Example: lockbox import /media/usb/lockbox.age --identity-file key.txt
+        Example: lockbox import token /media/usb/lockbox.age --identity-file key.txt
         """
 
     /// The treatment of a different item that already exists.
@@ -148,8 +149,17 @@ struct ImportCommand: Command {
         }
     }
 
-    @Argument(help: "The file to read, or - for standard input.", completion: .file())
-    var file: String
+    @Argument(
+        help: .init(
+            "The keys of single items of the backup, if not all are meant, and the file to read, or - for standard input.",
+            valueName: "key-or-file"
+        ),
+        completion: .file()
+    )
+    var words: [String]
+
+    @Flag(help: "Only print the prefixes and keys of the backup's items. Needs no store.")
+    var list = false
 
     @Option(file: "Decrypt with the private keys in this file, as age-keygen writes them.")
     var identityFile: String?
@@ -160,8 +170,10 @@ struct ImportCommand: Command {
     @Flag(help: "The backup is yours for certain: classes that were chosen in it count as chosen.")
     var trusted = false
 
-    @Option(help: "The treatment of a different item that already exists.")
-    var existing = Existing.keep
+    @Option(
+        help: "The treatment of a different item that already exists. (default: keep; for single items fail)"
+    )
+    var existing: Existing?
 
     @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
@@ -169,10 +181,14 @@ struct ImportCommand: Command {
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
+    private var file: String { words.last! }
+    private var keys: ArraySlice<String> { words.dropLast() }
+
     func validate() throws {
-        if options.prefix != nil {
+        if options.prefix != nil, keys.isEmpty {
             throw ValidationError("Items are imported with their original prefixes; leave out --prefix.")
         }
+        if list, !keys.isEmpty { throw ValidationError("--list is for the whole file. Leave out the keys.") }
         if identityFile != nil, passphraseFile != nil {
             throw ValidationError("Give --identity-file or --passphrase-file, not both.")
         }
@@ -184,7 +200,7 @@ struct ImportCommand: Command {
         }
     }
 
-    private func key() throws -> BackupSecret {
+    private func backupSecret() throws -> BackupSecret {
         if let identityFile { return .privateKeys(.file(identityFile)) }
         if let passphraseFile { return .passphrase(.file(passphraseFile)) }
         let otherwise =
@@ -194,16 +210,24 @@ struct ImportCommand: Command {
     }
 
     func run() throws {
+        if list {
+            let secret = try backupSecret()
+            let keys = try naming { try SealedBackend.keys(ofBackup: file, with: secret) }
+            for key in keys { try Output.line(key.text) }
+            return
+        }
         let store = try options.store(unlockedBy: secret.secret, for: .making)
         try store.openIfLocked()
-        let key = try key()
+        let named = try Set(keys.map { try ItemKey(prefix: store.prefix, key: $0) })
+        let secret = try backupSecret()
         let report = try Failure.advising("Use --existing keep or --existing replace.") {
-            try SecretInput.naming(identityFile == nil ? "passphrase" : "private key") {
+            try naming {
                 try store.showingProgress(of: "import") {
                     try store.backend.importBackup(
                         from: file,
-                        with: key,
-                        existing: existing.policy,
+                        with: secret,
+                        only: named.isEmpty ? nil : named,
+                        existing: (existing ?? (named.isEmpty ? .keep : .fail)).policy,
                         isDryRun: dryRun,
                         isTrusted: trusted,
                         progress: $0
@@ -220,5 +244,17 @@ struct ImportCommand: Command {
             "items \(dryRun ? "to import" : "imported"): \(report.importedCount), unchanged: \(report.unchangedCount)"
         )
         try Unreadable(report.findings).fail(advice: "They were not replaced by the backup's.")
+    }
+
+    private func naming<Result>(_ body: () throws -> Result) throws -> Result {
+        try SecretInput.naming(identityFile == nil ? "passphrase" : "private key") {
+            do { return try body() } catch LockboxError.itemNotFound(let key) {
+                throw Failure(
+                    .noSuchItem,
+                    "The backup has no item for the key \(String(reflecting: key)) under this prefix. `lockbox import --list FILE` "
+                        + "prints what it has. Nothing was imported."
+                )
+            }
+        }
     }
 }
