@@ -16,9 +16,11 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/keyctl.h>
+#include <linux/magic.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #endif
 
 // Other programs of the user can neither read the memory of this process nor trace it, until it runs another program.
@@ -47,6 +49,16 @@ static inline uint64_t replace_core_limit(uint64_t size) {
     return before;
 }
 
+// Whether files in a folder are in memory, and on no disk.
+static inline int is_in_memory(const char *folder) {
+#ifdef __linux__
+    struct statfs status;
+    return statfs(folder, &status) == 0 && status.f_type == TMPFS_MAGIC;
+#else
+    return 0;
+#endif
+}
+
 // Overwrites memory with zeros, also if it is never read again.
 static inline void wipe_memory(void *memory, size_t size) {
 #ifdef __APPLE__
@@ -72,8 +84,9 @@ static inline void ignore_signals(int ignores) {
 }
 
 // Starts a program with pipes as its standard input and output, and returns its process, or -1. Until ignore_signals(0), what a terminal
-// or a service manager sends to both ends only the program. Its exit status is 127 if there is none, and 126 if it cannot be run.
-static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit, int *input, int *output) {
+// or a service manager sends to both ends only the program. A detached one has a session of its own, without a terminal. Its exit status
+// is 127 if there is none, and 126 if it cannot be run.
+static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit, int is_detached, int *input, int *output) {
     int in[2], out[2];
     if (pipe(in) != 0) return -1;
     if (pipe(out) != 0) {
@@ -89,6 +102,7 @@ static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit
         signal(SIGCHLD, children);
         dup2(in[0], STDIN_FILENO), dup2(out[1], STDOUT_FILENO);
         close(in[0]), close(out[1]);
+        if (is_detached) setsid();
         ignore_signals(0);
         sigset_t none;  // the threads of tasks block signals
         sigemptyset(&none);

@@ -48,6 +48,8 @@ struct GenerateCommand: Command {
     @Flag(name: .shortAndLong, help: "Do not ask before a value is replaced.")
     var yes = false
 
+    @OptionGroup var output: ClipOptions
+
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func validate() throws {
@@ -70,11 +72,9 @@ struct GenerateCommand: Command {
             let place = try ItemKey(prefix: store.prefix, key: key)
             // A script has to say that it means to replace one.
             if !yes { try store.confirmReplacement(of: place) }
-            let value = try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
-            try item.write(value, to: place, of: store, policy: .replace)
-        } else {
-            try Output.line(text)
+            try item.write(.text(text), to: place, of: store, policy: .replace)
         }
+        if key == nil || output.clip { try output.print(Data(text.utf8), store) }
         store.say("\(Int(bits)) bits of entropy\(key.map { ", stored as \($0.onOneLine)" } ?? "")")
     }
 

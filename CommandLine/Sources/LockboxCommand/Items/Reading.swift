@@ -23,11 +23,14 @@ struct GetCommand: Command {
     @Flag(help: "Also if the item has expired.")
     var expired = false
 
+    @OptionGroup var output: ClipOptions
+
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        try Self.print(key, options.choice(unlockedBy: secret.secret), at: expired ? nil : Date()) { value in
+        let choice = try options.choice(unlockedBy: secret.secret)
+        try Self.print(key, choice, at: expired ? nil : Date(), to: output) { value in
             let part = try field.map { try value.field($0, key) } ?? value
             return try json ? part.json(key) : part.plain(key)
         }
@@ -35,11 +38,18 @@ struct GetCommand: Command {
 
     typealias Form = (ArchivedValue) throws -> Data
 
-    static func print(_ key: String, _ choice: StoreChoice, at now: Date? = Date(), as form: Form) throws {
+    static func print(
+        _ key: String,
+        _ choice: StoreChoice,
+        at now: Date? = Date(),
+        to output: ClipOptions? = nil,
+        as form: Form
+    ) throws {
         let store = try choice.store()
         let item = try ItemKey(prefix: store.prefix, key: key)
         let value = try store.unlocking(for: key) { try store.backend.value(for: item, now: now) }
         guard let value else { throw store.missing(key) }
+        if let output { return try output.print(form(value), store) }
         try Output.value(form(value))
     }
 }

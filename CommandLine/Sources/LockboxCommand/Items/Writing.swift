@@ -89,7 +89,7 @@ struct SetCommand: Command {
             throw Failure(.usage, "The value is empty. Nothing was changed. Use --allow-empty to store it.")
         }
         guard let text else { return try ArchivedValue(data: input, format: .data) }
-        return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
+        return try .text(text)
     }
 
     private func input() throws -> Data {

@@ -95,6 +95,15 @@ extension ArchivedValue {
         return Data(try decode(String.self, key).utf8)
     }
 
+    static func text(_ text: String) throws -> ArchivedValue {
+        try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
+    }
+
+    /// Another text, as bytes if this one is.
+    func with(text: String) throws -> ArchivedValue {
+        try format == .json ? .text(text) : ArchivedValue(data: Data(text.utf8), format: format)
+    }
+
     /// A part of a JSON value.
     func field(_ path: String, _ key: String) throws -> ArchivedValue {
         guard let part = try (format == .json ? decode(JSONValue.self, key) : nil)?[path[...]] else {

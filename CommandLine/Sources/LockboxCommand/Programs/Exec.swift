@@ -90,9 +90,7 @@ struct ExecCommand: Command {
             try variables.map { try value($0, store, now) }
         }
         let words = try zip(variables, values).map { try Self.word($0, $1) }
-        // The command must not inherit these.
-        unsetenv("LOCKBOX_PASSCODE")
-        if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+        options.keepFromPrograms()
         ProcessMemory.restoreCoreLimit()
         let code = replace_process(RawArguments.last(command.count), words + [nil])
         let longest = zip(variables, values).max { $0.1.count < $1.1.count }!

@@ -1,6 +1,4 @@
 import ArgumentParser
-import CProcess
-import Dispatch
 @_spi(Extensions) import Lockbox
 
 struct RefreshCommand: Command {
@@ -59,9 +57,7 @@ struct RefreshCommand: Command {
         // Asks for the passcode if it must, before anything else.
         let value = try store.unlocking { try store.backend.value(for: item, now: Date()) }
         if value == nil { throw store.missing(key) }
-        // The commands must not inherit these.
-        unsetenv("LOCKBOX_PASSCODE")
-        if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+        options.keepFromPrograms()
         let refresh = Refreshing(
             lockbox: store.lockbox,
             item: item,
@@ -73,7 +69,7 @@ struct RefreshCommand: Command {
         do {
             guard let value = try TaskLoop.run(refresh.value) else { throw store.missing(key) }
             try Output.value(value.plain(key))
-        } catch let failed as CommandFailed {
+        } catch let failed as PipedProgram.Failed {
             store.say("\(command[0].onOneLine) ended with \(failed.status). The old value stays.")
             throw ExitCode(failed.status)
         } catch let refused as Refreshing.Refused {
@@ -93,8 +89,6 @@ struct RefreshCommand: Command {
         }
     }
 }
-
-private struct CommandFailed: Error { let status: CInt }
 
 /// One refresh, apart from the options.
 private struct Refreshing: Sendable {
@@ -128,7 +122,10 @@ private struct Refreshing: Sendable {
             isUsable: { _ in false }
         ) { old in
             setenv("LOCKBOX_MAY_BE_SPENT", old.mayBeSpent ? "1" : "0", 1)
-            let output = try Self.run(RawArguments.last(words), input: old.value.plain(item.key))
+            let output = try PipedProgram.output(
+                of: RawArguments.last(words),
+                input: old.value.plain(item.key)
+            )
             let value = RefreshedValue(old: old.value, output: output)
             do { return try isAsIs ? value.asItIs() : value.merged() } catch let refused
                 as RefreshedValue.Refused
@@ -146,50 +143,9 @@ private struct Refreshing: Sendable {
             return true
         }
         guard let unless else { return false }
-        let words = ["/bin/sh", "-c", unless].map { (word: String) in strdup(word) }
-        defer { for word in words { free(word) } }
-        defer { ignore_signals(0) }
-        do { _ = try Self.run(words + [nil], input: value.plain(item.key)) } catch is CommandFailed {
-            return false
-        }
+        do {
+            _ = try PipedProgram.output(ofWords: ["/bin/sh", "-c", unless], input: value.plain(item.key))
+        } catch is PipedProgram.Failed { return false }
         return true
-    }
-
-    /// Returns what the program prints.
-    private static func run(_ arguments: [UnsafeMutablePointer<CChar>?], input: Data) throws -> Data {
-        var (toProgram, fromProgram): (CInt, CInt) = (-1, -1)
-        let program = start_with_pipes(arguments, ProcessMemory.startLimit, &toProgram, &fromProgram)
-        guard program > 0 else { throw Failure.system("No process can be started") }
-        let output = Result { try exchange(input, to: toProgram, from: fromProgram) }
-        close(fromProgram)
-        var status: CInt = 0
-        while waitpid(program, &status, 0) < 0 {
-            if errno != EINTR { throw Failure.system("It is not known how the command ended") }
-        }
-        let signal = status & 0x7F
-        let code = signal == 0 ? status >> 8 & 0xFF : 128 + signal
-        if code != 0 { throw CommandFailed(status: code) }
-        return try output.get()
-    }
-
-    /// The program may print before it has read everything. Closes the pipe to it.
-    private static func exchange(_ input: Data, to program: CInt, from output: CInt) throws -> Data {
-        let isWritten = DispatchSemaphore(value: 0)
-        let write: @Sendable () -> Void = {
-            Output.writeAll(input, to: program)
-            close(program)
-            isWritten.signal()
-        }
-        // A pipe has room for this. Otherwise it takes another thread.
-        if input.count <= 4096 {
-            write()
-        } else {
-            do { try detachThread(write) } catch {
-                close(program)
-                throw error
-            }
-        }
-        defer { isWritten.wait() }
-        return try Input.all(from: output, "The output of the command")
     }
 }

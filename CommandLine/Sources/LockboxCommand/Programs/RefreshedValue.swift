@@ -87,7 +87,7 @@ struct RefreshedValue {
             else {
                 throw Refused(reason: "it is no text in UTF-8")
             }
-            return try ArchivedValue(data: JSONValueCoder().encode(text), format: .json)
+            return try .text(text)
         }
         guard JSONValue.isStrict(bytes) else { throw Refused(reason: "it is no valid JSON") }
         return try ArchivedValue(data: bytes, format: .json)

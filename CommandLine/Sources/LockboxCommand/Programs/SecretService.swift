@@ -57,9 +57,7 @@ struct SecretServiceCommand: Command {
         #if SecretService
             let store = try options.store(unlockedBy: secret.secret, for: .making)
             if locked { try store.unlockIfGiven() } else { try store.openIfLocked() }
-            // The command must not inherit these.
-            unsetenv("LOCKBOX_PASSCODE")
-            if let descriptor = options.passcodeFd, descriptor > STDERR_FILENO { close(descriptor) }
+            options.keepFromPrograms()
             do { try serve(store) } catch let error as SecretServiceError {
                 throw Failure(.inputOutput, error.description)
             }
@@ -178,7 +176,7 @@ extension DoctorCommand {
                 if ended == 0 { return false }
                 if ended == process { break }
             }
-            status = result & 0x7F == 0 ? result >> 8 & 0xFF : 128 + result & 0x7F
+            status = PipedProgram.exitCode(result)
             return true
         }
 

@@ -136,6 +136,12 @@ struct StoreOptions: ParsableArguments {
         try store.unlockIfGiven()
         return store
     }
+
+    /// Takes the passcode away from the programs that this process starts.
+    func keepFromPrograms() {
+        unsetenv("LOCKBOX_PASSCODE")
+        if let passcodeFd, passcodeFd > STDERR_FILENO { close(passcodeFd) }
+    }
 }
 
 /// The need of a command: a store that exists, one to make, or any.
