@@ -19,7 +19,7 @@ import ArgumentParser
                 subcommands: [
                     SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, ChangeCommand.self,
                     MoveCommand.self, CopyCommand.self, RemoveCommand.self, ClearCommand.self,
-                    GenerateCommand.self,
+                    GenerateCommand.self, OTPCommand.self,
                 ]
             ),
             CommandGroup(

@@ -65,6 +65,28 @@ import Testing
         #expect(message.contains(text) && message.hasSuffix("."), "\(message)")
     }
 
+    /// RFC 6238, appendix B.
+    @Test(arguments: [
+        (59, "94287082", "46119246", "90693936"), (1_111_111_109, "07081804", "68084774", "25091201"),
+        (1_111_111_111, "14050471", "67062674", "99943326"),
+        (1_234_567_890, "89005924", "91819424", "93441116"),
+        (2_000_000_000, "69279037", "90698825", "38618901"),
+        (20_000_000_000, "65353130", "77737706", "47863826"),
+    ])
+    func codesOfTimes(_ seconds: Double, _ sha1: String, _ sha256: String, _ sha512: String) throws {
+        // The digits from 1 to 0, in 20, 32 and 64 bytes.
+        let two = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+        for (algorithm, secret, code) in [
+            ("SHA1", two, sha1), ("SHA256", "\(two)GEZDGNBVGY3TQOJQGEZA====", sha256),
+            ("SHA512", "\(two)\(two)\(two)GEZDGNA=", sha512),
+        ] {
+            let text = "otpauth://totp/x?secret=\(secret)&digits=8&algorithm=\(algorithm)"
+            let password = try OneTimePassword(text)
+            #expect(password.code(at: Date(timeIntervalSince1970: seconds)) == code)
+            #expect(password.secondsLeft(at: Date(timeIntervalSince1970: 59)) == 1)
+        }
+    }
+
     /// Either can be used with what the other has stored.
     @Test func appsAndTheCommandHaveTheSameItems() throws {
         struct Session: Codable, Equatable { var user: String; var number: Int }

@@ -59,6 +59,19 @@ public enum Sodium {
         }
     }
 
+    /// Returns the SHA-512 hash.
+    public static func sha512(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        _ = ready
+        return [UInt8](unsafeUninitializedCapacity: crypto_hash_sha512_bytes()) { output, count in
+            crypto_hash_sha512(
+                output.baseAddress!,
+                bytes.bindMemory(to: UInt8.self).baseAddress,
+                UInt64(bytes.count)
+            )
+            count = output.count
+        }
+    }
+
     /// Returns a BLAKE2b hash of 16 to 64 bytes.
     package static func hash(of bytes: [UInt8], length: Int = 32) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: length)
