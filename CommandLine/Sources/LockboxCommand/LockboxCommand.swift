@@ -17,9 +17,9 @@ import ArgumentParser
             CommandGroup(
                 name: "Items:",
                 subcommands: [
-                    SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, ChangeCommand.self,
-                    MoveCommand.self, CopyCommand.self, RemoveCommand.self, ClearCommand.self,
-                    GenerateCommand.self, OTPCommand.self,
+                    SetCommand.self, GetCommand.self, ListCommand.self, InfoCommand.self, EditCommand.self,
+                    ChangeCommand.self, MoveCommand.self, CopyCommand.self, RemoveCommand.self,
+                    ClearCommand.self, GenerateCommand.self, OTPCommand.self,
                 ]
             ),
             CommandGroup(
