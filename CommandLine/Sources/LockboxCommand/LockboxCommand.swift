@@ -38,9 +38,9 @@ import ArgumentParser
             CommandGroup(
                 name: "For other programs:",
                 subcommands: [
-                    ExecCommand.self, RefreshCommand.self, GitCredentialCommand.self,
-                    DockerCredentialCommand.self, SecretServiceCommand.self, DoctorCommand.self,
-                    StoreHelp.self,
+                    ExecCommand.self, InjectCommand.self, RefreshCommand.self,
+                    GitCredentialCommand.self, DockerCredentialCommand.self, SecretServiceCommand.self,
+                    DoctorCommand.self, StoreHelp.self,
                 ]
             ),
         ]

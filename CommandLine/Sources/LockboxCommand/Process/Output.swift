@@ -60,6 +60,18 @@ enum Output {
     /// Prints text on the current line of standard error.
     static func status(_ text: String) { writeAll(Data(text.utf8), to: STDERR_FILENO) }
 
+    /// Makes a file that only this user can read, in the place of the one that is there.
+    static func replaceFile(_ path: String, with data: Data) throws {
+        var template = Array("\(path).XXXXXX".utf8CString)
+        let file = mkstemp(&template)
+        guard file >= 0 else { throw Failure.system("\(path.onOneLine) cannot be written") }
+        defer { close(file) }
+        if writeAll(data, to: file), fsync(file) == 0, rename(template, path) == 0 { return }
+        let code = errno
+        unlink(template)
+        throw Failure.system("\(path.onOneLine) cannot be written", code)
+    }
+
     @discardableResult
     static func writeAll(_ data: Data, to descriptor: CInt) -> Bool {
         data.withUnsafeBytes { bytes in

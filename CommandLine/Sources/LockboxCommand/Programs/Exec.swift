@@ -1,7 +1,6 @@
 import ArgumentParser
 import CProcess
 import Lockbox
-@_spi(Extensions) import LockboxImport
 
 struct ExecCommand: Command {
     static let help: CommandHelp = """
@@ -32,14 +31,7 @@ struct ExecCommand: Command {
     @Option(file: "Pass the variables of this .env file, and what its references name.")
     var envFile: String?
 
-    @Option(
-        help: .init(
-            "References may name this prefix besides the store's. Can be repeated.",
-            valueName: "prefix"
-        ),
-        completion: .custom(Keys.prefixes)
-    )
-    var allowPrefix: [String] = []
+    @OptionGroup var references: ReferenceOptions
 
     @Argument(
         parsing: .captureForPassthrough,
@@ -70,14 +62,13 @@ struct ExecCommand: Command {
     struct Variable {
         let name: String
         /// There is none for a text.
-        var key: ItemKey?
-        var field: String?
+        var reference: Reference?
         var text = ""
-        /// Where a reference stands, as the beginning of a message.
-        var place = ""
 
         /// How messages name what it holds.
-        var content: String { key.map { "the key \(String(reflecting: $0.key))" } ?? "a line of the file" }
+        var content: String {
+            reference.map { "the key \(String(reflecting: $0.key.key))" } ?? "a line of the file"
+        }
     }
 
     func run() throws {
@@ -85,9 +76,8 @@ struct ExecCommand: Command {
         let now = Date()
         let variables = try variables(store.prefix)
         try check(variables)
-        let purpose = variables.compactMap(\.key).map { $0.prefix == store.prefix ? $0.key : $0.text }
-        let values = try store.unlocking(for: purpose.joined(separator: ", ")) {
-            try variables.map { try value($0, store, now) }
+        let values = try Reference.opening(variables.compactMap(\.reference), in: store) {
+            try variables.map { try $0.reference?.value(in: store, at: now) ?? Data($0.text.utf8) }
         }
         let words = try zip(variables, values).map { try Self.word($0, $1) }
         options.keepFromPrograms()
@@ -108,8 +98,9 @@ struct ExecCommand: Command {
         let named = try Set(only.flatMap { $0.split(separator: ",") }).sorted()
             .map { try Self.variable($0, prefix) }
         let variables =
-            try named + (envFile.map { try References.read($0, allowed: allowPrefix + [prefix]) } ?? [])
-        if variables.allSatisfy({ $0.key == nil }) {
+            try named
+            + (envFile.map { try References.read($0, allowed: references.allowPrefix + [prefix]) } ?? [])
+        if variables.allSatisfy({ $0.reference == nil }) {
             throw Failure(.noSuchItem, "No item is named. Nothing was run.")
         }
         return variables
@@ -119,7 +110,8 @@ struct ExecCommand: Command {
     private static func variable(_ text: Substring, _ prefix: String) throws -> Variable {
         let named = text.wholeMatch(of: /(.+)=([A-Za-z_][A-Za-z0-9_]*)/)
         let key = try ItemKey(prefix: prefix, key: String(named?.1 ?? text))
-        return Variable(name: named.map { String($0.2) } ?? VariableName.of(key: key.key), key: key)
+        let name = named.map { String($0.2) } ?? VariableName.of(key: key.key)
+        return Variable(name: name, reference: Reference(key: key))
     }
 
     /// NAME=VALUE, as the environment has it.
@@ -135,92 +127,16 @@ struct ExecCommand: Command {
         return word
     }
 
-    private func value(_ variable: Variable, _ store: Store, _ now: Date) throws -> Data {
-        guard let key = variable.key else { return Data(variable.text.utf8) }
-        do {
-            guard let value = try store.backend.value(for: key, now: now) else {
-                throw try store.of(key.prefix).missing(key.key)
-            }
-            return try (variable.field.map { try value.field($0, key.key) } ?? value).plain(key.key)
-        } catch let failure as Failure {
-            throw Failure(failure.status, variable.place + failure.message)
-        }
-    }
-
     private func check(_ variables: [Variable]) throws {
         var contents: [String: String] = [:]
         for variable in variables {
             guard let other = contents.updateValue(variable.content, forKey: variable.name) else { continue }
             throw Failure(
                 .conflict,
-                "\(variable.place)Both \(other) and \(variable.content) would become \(variable.name). Name one of them, or give it "
+                "\(variable.reference?.place ?? "")Both \(other) and \(variable.content) would become \(variable.name). Name one of them, or give it "
                     + "another name as KEY=NAME."
             )
         }
-    }
-}
-
-/// An `.env` file in which values may be references to items.
-enum References {
-    /// - Parameter allowed: The prefixes that they may name.
-    static func read(_ path: String, allowed: [String]) throws -> [ExecCommand.Variable] {
-        // In their places, so that one inside another value is not taken for a line of its own.
-        var references: [String: ExecCommand.Variable] = [:]
-        let mark = "reference\(UInt64.random(in: .min ... .max))"
-        guard let text = String(validating: try Input.all(ofFile: path), as: UTF8.self) else {
-            throw Failure(.usage, "\(path.onOneLine) is not UTF-8. Nothing was run.")
-        }
-        var lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            .map { String(Substring($0)) }
-        let form =
-            /\u{FEFF}?\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(["']?)(lockbox:\/\/.*?)\2\s*(?:\s#.*)?/
-        for index in lines.indices {
-            guard let parts = lines[index].wholeMatch(of: form) else { continue }
-            let (name, place) = (String(parts.1), "\(path.onOneLine), line \(index + 1): ")
-            let text = "\(mark)x\(index)"
-            references[text] = try reference(parts.3, named: name, place, allowed: allowed)
-            lines[index] = "\(name)=\(text)"
-        }
-        let rest = Data(lines.joined(separator: "\n").utf8)
-        let variables = try EnvironmentDialect.common.variables(of: rest, named: path)
-        let isInside = variables.contains {
-            references[$0.value] == nil
-                && ($0.value.containsLiterally(mark) || $0.value.containsLiterally("lockbox://"))
-        }
-        if isInside {
-            throw Failure(.usage, "\(path.onOneLine) has a reference inside another value. Nothing was run.")
-        }
-        return variables.map { references[$0.value] ?? .init(name: $0.name, text: $0.value) }
-    }
-
-    private static func reference(_ text: Substring, named name: String, _ place: String, allowed: [String])
-        throws -> ExecCommand.Variable
-    {
-        guard let parts = text.wholeMatch(of: /lockbox:\/\/([^\/#]+)\/([^#]+)(?:#(.+))?/),
-            let prefix = decoded(parts.1), let key = decoded(parts.2)
-        else {
-            throw Failure(.usage, "\(place)This is no reference lockbox://prefix/key#field. Nothing was run.")
-        }
-        guard allowed.contains(prefix) else {
-            throw Failure(
-                .conflict,
-                "\(place)It names the prefix \(prefix.onOneLine). If that is the beginning of a key, put the prefix before it: "
-                    + "lockbox://\(allowed.last!.onOneLine)/\(prefix.onOneLine)/\(key.onOneLine). If not, use --allow-prefix. Nothing was run."
-            )
-        }
-        let item = try ItemKey(prefix: prefix, key: key)
-        return ExecCommand.Variable(name: name, key: item, field: parts.3.map(String.init), place: place)
-    }
-
-    /// With the bytes for %2F and the like.
-    static func decoded(_ text: Substring) -> String? {
-        let parts = text.utf8.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false)
-        var bytes = Array(parts[0])
-        for part in parts.dropFirst() {
-            guard let digits = Substring(part).prefixMatch(of: /[0-9A-Fa-f]{2}/)?.output else { return nil }
-            bytes += [UInt8(digits, radix: 16)!] + part.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }
 

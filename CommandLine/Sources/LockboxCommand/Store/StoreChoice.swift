@@ -156,7 +156,9 @@ enum StoreUse {
 
 extension Option where Value == String? {
     /// An option that names a file.
-    init(file help: ArgumentHelp) { self.init(help: help, completion: .file()) }
+    init(name: NameSpecification = .long, file help: ArgumentHelp) {
+        self.init(name: name, help: help, completion: .file())
+    }
 }
 
 /// The class that items must have at least.
