@@ -76,6 +76,9 @@ struct ListCommand: Command {
     @Flag(help: "Print a JSON array with the attributes of each item.")
     var json = false
 
+    @Flag(help: "Print the keys as a tree, by their slashes.")
+    var tree = false
+
     @Flag(help: "The items of all prefixes, each after its prefix. So do several --prefix.")
     var all = false
 
@@ -95,6 +98,9 @@ struct ListCommand: Command {
 
     func validate() throws {
         if all, !options.prefixes.isEmpty { throw ValidationError("Give --all or --prefix, not both.") }
+        if [long, json, tree].count(where: \.self) > 1 {
+            throw ValidationError("Give only one of --long, --json and --tree.")
+        }
         if let expiring, Lifetime.seconds(expiring) == nil || expired {
             throw ValidationError("--expiring takes a time such as 12h or 7d, and is not for --expired.")
         }
@@ -145,8 +151,26 @@ struct ListCommand: Command {
                 return (isAll ? [key.prefix] : []) + [key.key] + row
             }
             try table.print()
+        } else if tree {
+            let parts = { (key: ItemKey) in
+                [key.prefix[...]] + key.key.split(separator: "/", omittingEmptySubsequences: false)
+            }
+            try Self.print(tree: items.map { parts($0.key) })
         } else {
             for (key, _) in items { try Output.line(isAll ? key.text : key.key.onOneLine) }
+        }
+    }
+}
+
+extension ListCommand {
+    /// - Parameter indent: That of the lines below a branch. Nil for roots.
+    private static func print(tree: [[Substring]], below indent: String? = nil) throws {
+        let branches = Dictionary(grouping: tree) { $0[0] }.sorted { $0.key < $1.key }
+        for (number, (name, paths)) in branches.enumerated() {
+            let isLast = number == branches.count - 1
+            try Output.line(indent.map { "\($0)\(isLast ? "└── " : "├── ")\(name)" } ?? "\(name)")
+            let rest = paths.map { Array($0.dropFirst()) }.filter { !$0.isEmpty }
+            try print(tree: rest, below: indent.map { "\($0)\(isLast ? "    " : "│   ")" } ?? "")
         }
     }
 }
