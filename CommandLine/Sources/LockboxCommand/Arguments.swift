@@ -9,7 +9,7 @@ enum RawArguments {
         for index in 0..<count {
             let text = String(validatingCString: at(index))
             if text == "--",
-                ["exec", "refresh", SecretServiceCommand.name].contains(arguments.dropFirst().first)
+                ["exec", "run", "refresh", SecretServiceCommand.name].contains(arguments.dropFirst().first)
             {
                 break
             }
@@ -25,7 +25,7 @@ enum RawArguments {
     /// The words up to the command that `exec` runs, which begins with the first word that is neither an option nor its value.
     private static func ownWords(_ arguments: [String]) -> ArraySlice<String> {
         let words = arguments.prefix { $0 != "--" }
-        guard words.dropFirst().first == "exec" else { return words }
+        guard ["exec", "run"].contains(words.dropFirst().first) else { return words }
         let end = words.indices.dropFirst(2).first { index in
             let (word, before) = (words[index], words[index - 1])
             return !word.hasPrefix("-") && (index == 2 || !before.hasPrefix("-") || before.contains("="))
@@ -75,8 +75,12 @@ enum UsageMessage {
         let subcommand = arguments.dropFirst().first { commands[first]?.contains($0) ?? false }
         let path = ["lockbox", isCommand ? first : nil, subcommand].compactMap(\.self)
         let help = "See `\(path.joined(separator: " ")) --help`."
+        if let hint = Hint.of(first) { return "There is no such command. \(hint) \(help)" }
         if !isCommand, !first.hasPrefix("-") {
-            return "There is no such command.\(Similar.question(first, commands.keys)) \(help)"
+            let similar = Similar.question(first, commands.keys)
+            let hint =
+                " `lockbox get KEY` prints a value, `lockbox set KEY` stores one, `lockbox list` prints the keys."
+            return "There is no such command.\(similar.isEmpty ? hint : similar) \(help)"
         }
         let typed = arguments.dropFirst(isCommand ? 1 : 0)
         let order = first.hasPrefix("-") ? "Options come after the command. " : ""
@@ -114,6 +118,39 @@ enum UsageMessage {
     private static func sentence(_ message: String) -> String {
         let text = message.replacing(/:[, ]*$/, with: "")
         return text.hasSuffix(".") || text.hasSuffix("?") ? text : "\(text)."
+    }
+}
+
+/// What those may type who know pass, gopass, op, envchain, secret-tool, aws-vault or bw. Where a verb has one plain meaning, it is an alias.
+private enum Hint {
+    /// Verbs, and what does the same here.
+    private static let table = """
+        find search: `lockbox list '*TEXT*'` finds keys, and `--attribute NAME=TEXT` items.
+        lookup: `lockbox get KEY` prints a value, and `lockbox list --attribute NAME=TEXT` finds keys.
+        grep: No command searches values: `lockbox list | while read -r key; do lockbox get "$key" | grep -q TEXT && echo "$key"; done`.
+        item read cat: `lockbox get KEY --field NAME` prints a value or a part of it, `lockbox set KEY` stores one, `lockbox list` prints the keys.
+        document store --set create write put new: `lockbox set KEY <FILE` stores a text, with --data bytes.
+        update: `lockbox set KEY --update` replaces a value, and `lockbox change KEY` its attributes.
+        vault --list: `lockbox list --all` prints the keys of all prefixes. `lockbox status` counts them.
+        init setup: Nothing has to be set up: `lockbox set KEY` makes the store, and `lockbox passcode set` protects it.
+        git sync push pull: `lockbox export FILE` writes a backup, and `lockbox copy --to-store FOLDER` copies into another store.
+        backup: `lockbox export FILE`.
+        restore: `lockbox import FILE`, or `lockbox import KEY FILE` for one item.
+        undo history: There is no undo: what was replaced or removed is in a backup, `lockbox import KEY FILE`.
+        signin login open: `lockbox unlock`.
+        signout logout close: `lockbox lock`.
+        whoami account: `lockbox status`.
+        passwd password: `lockbox passcode change`; `lockbox set KEY` is for a value.
+        env shell: `lockbox exec --only KEY -- COMMAND` runs a command with items as variables.
+        totp code: `lockbox otp KEY`.
+        pwgen: `lockbox generate`.
+        completion: `lockbox --generate-completion-script bash`, zsh or fish.
+        version: `lockbox --version`.
+        """
+
+    static func of(_ verb: String) -> String? {
+        table.split(separator: "\n").lazy.map { $0.split(separator: ": ", maxSplits: 1) }
+            .first { $0[0].split(separator: " ").contains(verb[...]) }.map { String($0[1]) }
     }
 }
 

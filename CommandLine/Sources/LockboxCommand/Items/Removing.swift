@@ -4,7 +4,7 @@ import Lockbox
 
 struct RemoveCommand: Command {
     static let help: CommandHelp = """
-        remove, rm: Remove items.
+        remove, rm, delete: Remove items.
 
         At a terminal, it asks first: there is no undo. Also removes items that are locked, expired or damaged, or that cannot be read for another reason. \
         If some keys do not exist, the other items are removed all the same. Keys are not patterns: to remove what \

@@ -3,7 +3,7 @@ import ArgumentParser
 
 struct SetCommand: Command {
     static let help: CommandHelp = """
-        set: Store a value, replacing the key's previous one.
+        set, insert: Store a value, replacing the key's previous one.
 
         The value is read from standard input, or typed at a terminal. It is text; a newline at the end \
         is removed if it is the only one. With --data, the value is stored byte for byte. An empty value \

@@ -4,7 +4,7 @@ import Lockbox
 
 struct ExecCommand: Command {
     static let help: CommandHelp = """
-        exec: Run a command with items as environment variables.
+        exec, run: Run a command with items as environment variables.
 
         The command gets the items that you name, and no others: a name such as PATH or LD_PRELOAD decides what programs run, \
         and what is in a store or an .env file may be from another program. A variable's name is the item's key in upper \
