@@ -33,7 +33,7 @@ import ArgumentParser
             ),
             CommandGroup(
                 name: "From older programs:",
-                subcommands: [ImportEnvCommand.self, ImportNetrcCommand.self]
+                subcommands: [ImportEnvCommand.self, ImportNetrcCommand.self, ImportPassCommand.self]
             ),
             CommandGroup(
                 name: "For other programs:",

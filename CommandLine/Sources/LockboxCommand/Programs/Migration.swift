@@ -139,7 +139,7 @@ struct FileMigration {
     }
 }
 
-/// The options and steps that both commands share.
+/// A file, and what becomes of its items.
 struct ImportedFile: ParsableArguments {
     @Argument(help: "The file to read.", completion: .file())
     var file: String
@@ -147,11 +147,7 @@ struct ImportedFile: ParsableArguments {
     @Flag(help: "Remove the stored items from the file. The rest of the file is kept.")
     var remove = false
 
-    @Option(name: .customLong("class"), help: "When the values can be read.")
-    var itemClass = ItemClass.whenUnlocked
-
-    @Flag(help: "Print what would be done, without doing it.")
-    var dryRun = false
+    @OptionGroup var migration: ImportOptions
 
     func validate() throws {
         if remove, file == "-" { throw ValidationError("Nothing can be removed from standard input.") }
@@ -161,31 +157,10 @@ struct ImportedFile: ParsableArguments {
         _ store: Store,
         _ source: (Data?) -> MigrationSource,
         leavingOut omission: (String) -> String? = { _ in nil },
-        _ item: (String, Accessibility) -> Migration.Item
+        _ item: ImportOptions.Item
     ) throws {
         let source = try source(text())
-        let keys = try source.keys(for: store.lockbox)
-        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
-        let migration = FileMigration(file: file, source: source, items: items, removes: remove)
-        var result = try migration.dryRun(in: store)
-        let isStored = result.refused.isEmpty && !dryRun
-        // Another program may have written in the meantime.
-        if isStored { result = try migration.run(in: store) }
-        let refused = result.refused
-        let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
-        for key in keys {
-            if let refusal = refused[key] { Output.note("lockbox: \(key): refused: \(refusal)") }
-            let text =
-                omission(key).map { "left out: \($0)" }
-                ?? outcomes[key].flatMap { self.text($0, isStored: isStored) }
-            if let text { try store.report("\(key): \(text)") }
-        }
-        if refused.isEmpty { return }
-        throw Failure(
-            .conflict,
-            "\(refused.count) of \(keys.count) items were refused. \(isStored ? "The others were" : "Nothing was") stored."
-        )
+        try migration.run(store, source, named: file, removing: remove, leavingOut: omission, item)
     }
 
     /// Returns the text of a pipe, which cannot be read twice, or nil for a file, which the library reads.
@@ -200,11 +175,54 @@ struct ImportedFile: ParsableArguments {
         }
         return try file == "-" ? Input.all() : Input.all(ofFile: file)
     }
+}
 
-    private func text(_ outcome: MigrationReport.Outcome, isStored: Bool) -> String? {
+/// The options and steps that all imports from older programs share.
+struct ImportOptions: ParsableArguments {
+    @Option(name: .customLong("class"), help: "When the values can be read.")
+    var itemClass = ItemClass.whenUnlocked
+
+    @Flag(help: "Print what would be done, without doing it.")
+    var dryRun = false
+
+    typealias Item = (String, Accessibility) -> Migration.Item
+
+    func run(
+        _ store: Store,
+        _ source: MigrationSource,
+        named file: String,
+        removing removes: Bool = false,
+        leavingOut omission: (String) -> String? = { _ in nil },
+        _ item: Item
+    ) throws {
+        let keys = try source.keys(for: store.lockbox)
+        if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
+        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
+        let migration = FileMigration(file: file, source: source, items: items, removes: removes)
+        var result = try migration.dryRun(in: store)
+        let isStored = result.refused.isEmpty && !dryRun
+        // Another program may have written in the meantime.
+        if isStored { result = try migration.run(in: store) }
+        let refused = result.refused
+        let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
+        let done = !isStored ? "would be stored" : removes ? "stored, and removed from the file" : "stored"
+        for key in keys {
+            if let refusal = refused[key] { Output.note("lockbox: \(key): refused: \(refusal)") }
+            let text =
+                omission(key).map { "left out: \($0)" }
+                ?? outcomes[key].flatMap { Self.text($0, done) }
+            if let text { try store.report("\(key): \(text)") }
+        }
+        if refused.isEmpty { return }
+        throw Failure(
+            .conflict,
+            "\(refused.count) of \(keys.count) items were refused. \(isStored ? "The others were" : "Nothing was") stored."
+        )
+    }
+
+    private static func text(_ outcome: MigrationReport.Outcome, _ done: String) -> String? {
         switch outcome {
-        case .migrated:
-            !isStored ? "would be stored" : remove ? "stored, and removed from the file" : "stored"
+        case .migrated: done
         case .alreadyMigrated, .migratedBefore: "is stored already"
         case .absent: "has no value"
         default: nil

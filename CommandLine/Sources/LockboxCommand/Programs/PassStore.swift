@@ -1,0 +1,79 @@
+import ArgumentParser
+import Lockbox
+
+struct ImportPassCommand: Command {
+    static let help: CommandHelp = """
+        import-pass: Store the passwords of pass.
+
+        gpg decrypts each file, and asks for its passphrase as for pass. The first line of web/shop.gpg becomes the item web/shop, the \
+        rest web/shop/notes; a line otpauth:// of the rest becomes web/shop/otp, for `lockbox otp`. All are stored, or none, and \
+        the store of pass stays as it is.
+
+        Example: lockbox import-pass --dry-run
+        """
+
+    @Argument(
+        help: "The store of pass. (default: $PASSWORD_STORE_DIR, otherwise ~/.password-store)",
+        completion: .directory
+    )
+    var folder: String?
+
+    @OptionGroup var migration: ImportOptions
+
+    @OptionGroup(title: StoreHelp.title) var options: StoreOptions
+
+    func run() throws {
+        let home = try Environment["HOME"] ?? ""
+        let folder = try folder ?? Environment["PASSWORD_STORE_DIR"] ?? "\(home)/.password-store"
+        let store = try options.store(for: .making)
+        try store.openIfLocked()
+        let items = try PassStore(folder: folder).items()
+        try migration.run(store, .items(items), named: folder) { .string($0, accessibility: $1) }
+    }
+}
+
+/// A folder with a file for each password.
+private struct PassStore {
+    let folder: String
+
+    func items() throws -> [String: Data] {
+        guard let files = try? FileManager.default.subpathsOfDirectory(atPath: folder) else {
+            throw Failure(.noSuchItem, "There is no store of pass in \(folder.onOneLine). Name its folder.")
+        }
+        // Where pinentry asks.
+        if let terminal = ttyname(STDIN_FILENO) { setenv("GPG_TTY", terminal, 0) }
+        var items: [String: Data] = [:]
+        for file in files.sorted() where file.hasSuffix(".gpg") && !"/\(file)".contains("/.") {
+            for (key, value) in try parts(of: decrypted(file), named: String(file.dropLast(4))) {
+                if let other = items.updateValue(value, forKey: key), other != value {
+                    throw Failure(
+                        .conflict,
+                        "Two different values would become \(key.onOneLine), one of them out of \(file.onOneLine). Nothing was stored."
+                    )
+                }
+            }
+        }
+        return items
+    }
+
+    private func decrypted(_ file: String) throws -> Data {
+        let words = ["gpg", "--quiet", "--batch", "--decrypt", "--", "\(folder)/\(file)"]
+        do { return try PipedProgram.output(ofWords: words, input: Data()) } catch let failed
+            as PipedProgram.Failed
+        {
+            let reason = failed.status == 127 ? "there is no gpg" : "gpg ended with \(failed.status)"
+            throw Failure(.conflict, "\(file.onOneLine) cannot be decrypted: \(reason). Nothing was stored.")
+        }
+    }
+
+    private func parts(of text: Data, named key: String) -> [String: Data] {
+        var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        var parts = [key: lines.removeFirst()]
+        parts["\(key)/otp"] = lines.firstIndex { $0.starts(with: "otpauth://".utf8) }.map {
+            lines.remove(at: $0)
+        }
+        let rest = lines.joined(separator: [UInt8(ascii: "\n")])
+        if rest.contains(where: { $0 != UInt8(ascii: "\n") }) { parts["\(key)/notes"] = Data(rest) }
+        return parts
+    }
+}
