@@ -18,7 +18,10 @@ struct DoctorCommand: Command {
     @Flag(help: "Print a JSON object.")
     var json = false
 
-    @Option(help: "Move the tokens of this program into the store.")
+    @Option(
+        help: "Move the tokens of this program into the store.",
+        completion: .list(Program.allCases.map(\.rawValue))
+    )
     var move: String?
 
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
@@ -90,7 +93,7 @@ struct DoctorCommand: Command {
                 place.tokens = lines.reduce(0) { $0 + $1.matches(of: token).count }
                 if program.edit(lines) != nil { place.move = "lockbox doctor --move \(program)" }
                 if program == .netrc, place.tokens > 0 {
-                    place.move = "lockbox import-netrc \(file) --remove"
+                    place.move = "lockbox import-netrc \(file.quotedForShell) --remove"
                 }
             }
         } catch { place.error = Failure(error).message }
@@ -340,7 +343,7 @@ private enum Program: String, CaseIterable {
 
     /// Moves the one token of a file, if its lines are as simple as that. gh writes it twice.
     ///
-    /// - Parameter others: Found in each line that must be the only one. By default, the token.
+    /// - Parameter others: Found in the one line that there may be. By default, the token is found in all that have the same.
     private func one(
         _ line: Regex<(Substring, Substring, Substring)>,
         of lines: [String],
@@ -352,7 +355,8 @@ private enum Program: String, CaseIterable {
         let single = others ?? token
         let found = lines.indices.filter { lines[$0].contains(single) }
         let parts = found.compactMap { lines[$0].wholeMatch(of: line)?.output }
-        guard let token = parts.first?.2, parts.count == found.count, parts.allSatisfy({ $0.2 == token })
+        guard let token = parts.first?.2, parts.count == found.count, parts.allSatisfy({ $0.2 == token }),
+            others == nil || found.count == 1
         else {
             return nil
         }
