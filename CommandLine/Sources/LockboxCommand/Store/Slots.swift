@@ -11,7 +11,7 @@ struct SlotsCommand: ParsableCommand {
 
             Example: lockbox slots
             """,
-        subcommands: [List.self, Add.self, Remove.self],
+        subcommands: [List.self, AddSlotCommand.self, Remove.self],
         defaultSubcommand: List.self
     )
 
@@ -36,18 +36,6 @@ struct SlotsCommand: ParsableCommand {
             if slots.isEmpty { return store.say("The store has no slots: its device key alone opens it.") }
             try SlotDescription.print(slots)
         }
-    }
-
-    struct Add: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Add a slot.",
-            discussion: """
-                For a recovery code, see `lockbox passcode recovery`; for a passcode, `lockbox passcode set`.
-
-                Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
-                """,
-            subcommands: [AddKeyCommand.self, AddTPMCommand.self, AddFIDO2Command.self]
-        )
     }
 
     struct Remove: Command {
@@ -148,8 +136,35 @@ struct SlotDescription: Encodable {
     }
 }
 
-/// The options of all commands that add a slot.
-struct NewSlotOptions: ParsableArguments {
+struct AddSlotCommand: Command {
+    static let help: CommandHelp = """
+        add: Add a slot: a key, this machine's TPM 2.0, or a FIDO2 security key.
+
+        A key in a file or a systemd credential is for a service that starts without a person: at least 32 random bytes, and not the \
+        device key. A TPM keeps a secret that only it can open, and counts wrong PINs; without a PIN, everyone who may use the TPM of this \
+        machine opens the slot. A security key needs hmac-secret; it has to be touched twice now, and once for each unlock, and its PIN is \
+        asked for if it has one.
+
+        Without --all-classes a slot opens the afterFirstUnlock classes only. The store must have a recovery code, because each of \
+        these can be lost: see `lockbox passcode recovery`.
+
+        Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
+        """
+
+    enum Kind: String, CaseIterable, ExpressibleByArgument { case key, tpm, fido2 }
+
+    @Argument(help: "What opens the slot.")
+    var kind: Kind
+
+    @Option(file: "The file with the key.")
+    var keyFile: String?
+
+    @Option(help: "The systemd credential with the key.")
+    var keyCredential: String?
+
+    @Flag(help: "Add the TPM without a PIN.")
+    var withoutPin = false
+
     @Option(help: "A name, shown by `lockbox slots`.")
     var label: String
 
@@ -157,13 +172,23 @@ struct NewSlotOptions: ParsableArguments {
     var allClasses = false
 
     @OptionGroup var resealing: ResealingOptions
+    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
     @OptionGroup(title: StoreHelp.title) var recovery: RecoveryOptions
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
-    /// - Parameters:
-    ///   - name: The method's name in the report.
-    ///   - method: Called once the owner is known.
-    func add(_ name: String, _ method: () throws -> any UnlockMethod) throws {
+    func validate() throws {
+        let keys = [keyFile, keyCredential].count { $0 != nil }
+        if kind == .key ? keys != 1 : keys != 0 {
+            throw ValidationError(
+                "A key is in a file or a credential: give one of --key-file and --key-credential."
+            )
+        }
+        if withoutPin, kind != .tpm || hardware.pinFile != nil {
+            throw ValidationError("--without-pin is for a TPM, and not with --pin-file.")
+        }
+    }
+
+    func run() throws {
         let store = try options.store(unlockedBy: recovery.secret)
         try store.checkOwner()
         let method = try method()
@@ -178,90 +203,19 @@ struct NewSlotOptions: ParsableArguments {
                 )
             }
         }
-        let classes = allClasses ? "all classes" : "the afterFirstUnlock classes"
-        try store.report("The \(name) unlocks \(classes).")
-    }
-}
-
-struct AddKeyCommand: Command {
-    static let help: CommandHelp = """
-        key: Add a key in a file or a systemd credential, for a service that starts without a person.
-
-        The key is at least 32 random bytes, and not the device key. Without --all-classes it opens the \
-        afterFirstUnlock classes only. The store must have a recovery code, because a key can be lost.
-
-        Example: lockbox slots add key --key-file /media/usb/key --label "the web server"
-        """
-
-    @Option(file: "The file with the key.")
-    var keyFile: String?
-
-    @Option(help: "The systemd credential with the key.")
-    var keyCredential: String?
-
-    @OptionGroup var slot: NewSlotOptions
-
-    func validate() throws {
-        if (keyFile == nil) == (keyCredential == nil) {
-            throw ValidationError("Give either --key-file or --key-credential.")
-        }
+        let name = [.key: "key", .tpm: "TPM", .fido2: "security key"][kind]!
+        try store.report("The \(name) unlocks \(allClasses ? "all" : "the afterFirstUnlock") classes.")
     }
 
-    func run() throws {
-        let key = keyFile.map { DeviceKeySource.file($0) } ?? .credential(keyCredential!)
-        try slot.add("key") { .key(key) }
-    }
-}
-
-struct AddTPMCommand: Command {
-    static let help: CommandHelp = """
-        tpm: Add this machine's TPM 2.0, with a PIN or without.
-
-        The TPM keeps a secret that only it can open, and counts wrong PINs. Without a PIN, everyone who may \
-        use the TPM of this machine opens the slot. Without --all-classes it opens the afterFirstUnlock \
-        classes only. The store must have a recovery code, because a TPM can be cleared.
-
-        Example: lockbox slots add tpm --label laptop --all-classes
-        """
-
-    @Flag(help: "Add the slot without a PIN.")
-    var withoutPin = false
-
-    @OptionGroup var slot: NewSlotOptions
-    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
-
-    func validate() throws {
-        if withoutPin, hardware.pinFile != nil {
-            throw ValidationError("Give --pin-file or --without-pin, not both.")
-        }
-    }
-
-    func run() throws {
-        try slot.add("TPM") {
+    private func method() throws -> any UnlockMethod {
+        switch kind {
+        case .key: return .key(keyFile.map { .file($0) } ?? .credential(keyCredential!))
+        case .tpm:
             let file = hardware.pinFile
             let pin = try withoutPin ? nil : SecretInput.new("PIN", file: file, option: "--pin-file")
             return try hardware.tpm.method(pin: pin)
-        }
-    }
-}
-
-struct AddFIDO2Command: Command {
-    static let help: CommandHelp = """
-        fido2: Add a FIDO2 security key that supports hmac-secret.
-
-        The key has to be touched twice now, and once for each unlock. Its PIN is asked for if it has one. \
-        Without --all-classes it opens the afterFirstUnlock classes only. The store must have a recovery \
-        code, because a key can be lost.
-
-        Example: lockbox slots add fido2 --label "the blue key" --all-classes
-        """
-
-    @OptionGroup var slot: NewSlotOptions
-    @OptionGroup(title: StoreHelp.title) var hardware: HardwareOptions
-
-    func run() throws {
-        let key = hardware.securityKey
-        try slot.add("security key") {
+        case .fido2:
+            let key = hardware.securityKey
             let method = try key.method(pin: key.presentPIN)
             key.announce()
             return method
