@@ -28,9 +28,9 @@ struct EditCommand: Command {
         }
         while true {
             do { return try write(value, over: old, at: place, in: store) } catch let changed as Changed {
-                try again(
+                try Terminal.confirm(
                     "The item \(key.onOneLine) was changed meanwhile. Replace it by yours?",
-                    "The item was changed meanwhile, and stays so."
+                    otherwise: "The item was changed meanwhile, and stays so. Your text is not stored."
                 )
                 old = changed.item
             }
@@ -73,14 +73,11 @@ struct EditCommand: Command {
                 as RefreshedValue.Refused
             {
                 let problem = "The value cannot be stored: \(refused.reason)."
-                try again("\(problem) Edit it again?", problem)
+                try Terminal.confirm(
+                    "\(problem) Edit it again?",
+                    otherwise: "\(problem) Nothing was changed."
+                )
             }
-        }
-    }
-
-    private func again(_ question: String, _ otherwise: String) throws {
-        guard try Terminal.confirms(question, otherwise: "\(otherwise) Nothing was changed.") else {
-            throw Failure(.conflict, "Nothing was changed.")
         }
     }
 }

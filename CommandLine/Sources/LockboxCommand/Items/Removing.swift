@@ -54,15 +54,15 @@ struct RemoveCommand: Command {
         if let first = keys.first(where: { !found.contains($0) }) { throw store.missing(first) }
     }
 
+    static let refusal = "Nothing was removed."
+
     private static func list(_ names: [String]) -> String { names.map(\.onOneLine).joined(separator: ", ") }
 
     /// A script says what it means.
     private func confirm(_ keys: [String]) throws {
         if yes || keys.isEmpty || !Terminal.isThere(STDIN_FILENO) { return }
         let question = "Remove \(Self.list(keys))? Nothing brings it back."
-        guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
-            throw Failure(.conflict, "Nothing was removed.")
-        }
+        try Terminal.confirm(question, otherwise: "\(question) Use --yes.", refusal: Self.refusal)
     }
 
     /// An item that only permissions, a link or a read error hide may be a good one.
@@ -75,9 +75,8 @@ struct RemoveCommand: Command {
         } catch let error as LockboxError where error.isHidden {
             let what = "\(error.advice.onOneLine) The item may be whole. \(Unreadable.repair(in: store))"
             let otherwise = "\(what) Use --yes to remove it all the same. Nothing was removed."
-            guard try Terminal.confirms("\(what) Remove it all the same?", otherwise: otherwise) else {
-                throw Failure(.conflict, "Nothing was removed.")
-            }
+            let question = "\(what) Remove it all the same?"
+            try Terminal.confirm(question, otherwise: otherwise, refusal: Self.refusal)
         }
     }
 
@@ -113,9 +112,8 @@ struct ClearCommand: Command {
         let count = list.items.count + list.unreadable.count
         let items = "\(count) \(count == 1 ? "item" : "items") with the prefix \(store.prefix.onOneLine)"
         let otherwise = "There is no terminal to ask at: use --yes to remove \(items). Nothing was removed."
-        guard try yes || Terminal.confirms("Remove \(items)?", otherwise: otherwise) else {
-            throw Failure(.conflict, "Nothing was removed.")
-        }
+        let refusal = RemoveCommand.refusal
+        if !yes { try Terminal.confirm("Remove \(items)?", otherwise: otherwise, refusal: refusal) }
         try store.lockbox.removeAllObjects()
         store.tell("Items removed: \(count)")
     }

@@ -157,7 +157,7 @@ struct ItemOptions: ParsableArguments {
             A new item's default: whenUnlocked.
             """
     )
-    var itemClass: ItemClass?
+    var itemClass: Accessibility?
 
     @Option(
         help: """
@@ -213,7 +213,7 @@ struct ItemOptions: ParsableArguments {
     func write(_ value: ArchivedValue?, to key: ItemKey, of store: Store, policy: WritePolicy) throws {
         let now = Date()
         let options = WriteOptions(
-            accessibility: itemClass?.accessibility,
+            accessibility: itemClass,
             expires: try expires.map { try expiry($0, now) } ?? .automatic,
             label: change(label, noLabel),
             comment: change(comment, noComment),
@@ -244,17 +244,6 @@ struct ItemOptions: ParsableArguments {
             .usage,
             "--expires takes a time span such as 8h or 7d, a future date such as 2030-12-24, or never."
         )
-    }
-}
-
-/// An accessibility class, given by its name.
-enum ItemClass: String, CaseIterable, ExpressibleByArgument {
-    case whenUnlocked, afterFirstUnlock, always
-    case whenUnlockedThisDeviceOnly, afterFirstUnlockThisDeviceOnly, alwaysThisDeviceOnly
-    case whenPasscodeSetThisDeviceOnly
-
-    var accessibility: Accessibility {
-        Accessibility.allCases.first { "\($0)" == rawValue }!
     }
 }
 
@@ -328,8 +317,6 @@ extension Store {
         let label = old.label.map { "\"\($0.onOneLine)\", " } ?? ""
         let item = "The item \(key.key.onOneLine) exists: \(label)changed \(old.modified.local)."
         let question = "\(item) Replace its value?"
-        guard try Terminal.confirms(question, otherwise: "\(question) Use --yes.") else {
-            throw Failure(.conflict, "Nothing was changed.")
-        }
+        try Terminal.confirm(question, otherwise: "\(question) Use --yes.")
     }
 }

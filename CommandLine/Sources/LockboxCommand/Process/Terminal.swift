@@ -61,12 +61,17 @@ enum Terminal {
 
     /// Asks for confirmation: in full if the user must not give it by mistake.
     ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask.
-    static func confirms(_ question: String, inFull: Bool = false, otherwise: String) throws -> Bool {
+    /// - Throws: A ``Failure`` with the message `refusal` if it is not given, or with `otherwise` if there is no user to ask.
+    static func confirm(
+        _ question: String,
+        inFull: Bool = false,
+        otherwise: String,
+        refusal: String = "Nothing was changed."
+    ) throws {
         let choice = inFull ? "Type yes:" : "[y/N]"
         let typed = try secret("\(question) \(choice) ", isShown: true, otherwise: otherwise)
         let answer = String(decoding: typed.bytes, as: UTF8.self).lowercased()
-        return answer == "yes" || answer == "y" && !inFull
+        if answer != "yes", answer != "y" || inFull { throw Failure(.conflict, refusal) }
     }
 
     /// Writes to the user's terminal, and to nothing that may be in its place.

@@ -113,26 +113,13 @@ struct DoctorCommand: Command {
                 "\(files) has no token that a command can move. By hand: \(program.byHand). Nothing was changed."
             )
         }
-        let path = file.path
         let store = try options.choice.store(prefix: program.prefix, for: .making)
-        let migration = edit.migration(from: file)
-        let dry = try migration.dryRun(in: store)
-        if let (key, refusal) = dry.refused.first {
-            throw Failure(
-                .conflict,
-                "\(key) under the prefix \(program.prefix) is refused: \(refusal). Nothing was changed."
-            )
-        }
-        let report = try migration.run(in: store)
-        guard report.isComplete else {
-            throw Failure(.conflict, "\(path) was changed meanwhile. The tokens are stored; run this again.")
-        }
-        for item in edit.items { try store.report("\(item.key): stored, and removed from the file") }
+        try edit.migration(from: file).run(in: store, keys: edit.items.map(\.key))
         try store.report("use: \(program.use)")
         if edit.stay.isEmpty { return }
         throw Failure(
             .conflict,
-            "\(path) keeps line \(edit.stay.map(String.init).joined(separator: ", line ")): git is never given a user or password with "
+            "\(file.path) keeps line \(edit.stay.map(String.init).joined(separator: ", line ")): git is never given a user or password with "
                 + "such a control character."
         )
     }

@@ -16,7 +16,7 @@ struct ImportEnvCommand: Command {
     @OptionGroup var file: ImportedFile
 
     @Option(help: "The program whose rules the file follows.")
-    var dialect = Dialect.common
+    var dialect = EnvironmentDialect.common
 
     @Flag(help: "Values are read as they are: --dialect docker.")
     var literal = false
@@ -24,25 +24,11 @@ struct ImportEnvCommand: Command {
     @OptionGroup(title: StoreHelp.title) var options: StoreOptions
 
     func run() throws {
-        let dialect = EnvironmentDialect(rawValue: (literal ? .docker : dialect).rawValue)!
+        let dialect = literal ? .docker : dialect
         try file.run(
             options.store(for: .making),
             { .environmentFile(at: file.file, dialect: dialect, text: $0) }
         ) { .string($0, accessibility: $1) }
-    }
-}
-
-/// The library's dialects. The parser's protocol cannot be added to its public type.
-enum Dialect: String, CaseIterable, ExpressibleByArgument {
-    case common, docker, dotenv, shell
-
-    static var allValueDescriptions: [String: String] {
-        [
-            "common": "what dotenv and Docker Compose read alike",
-            "docker": "all after = is the value, as `docker run --env-file` reads it",
-            "dotenv": "# begins a comment outside quotes; $ and backslashes are text",
-            "shell": "assignments of sh; what it would expand or run is refused",
-        ]
     }
 }
 
@@ -99,7 +85,47 @@ struct FileMigration {
     /// Whether they leave the file.
     let removes: Bool
 
-    func dryRun(in store: Store) throws -> MigrationReport {
+    /// Stores all items, or none if one is refused, and prints what becomes of each.
+    ///
+    /// - Parameter omission: Why one of the keys has no item.
+    func run(
+        in store: Store,
+        keys: [String],
+        isDryRun: Bool = false,
+        leavingOut omission: (String) -> String? = { _ in nil }
+    ) throws {
+        var result = try dryRun(in: store)
+        let isStored = result.refused.isEmpty && !isDryRun
+        // Another program may have written in the meantime.
+        if isStored { result = try perform(in: store) }
+        let refused = result.refused
+        let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
+        for key in keys {
+            if let refusal = refused[key] { Output.note("lockbox: \(key): refused: \(refusal)") }
+            let text =
+                omission(key).map { "left out: \($0)" }
+                ?? outcomes[key].flatMap { self.text($0, isStored: isStored) }
+            if let text { try store.report("\(key): \(text)") }
+        }
+        if refused.isEmpty { return }
+        let rest = isStored ? "The others were" : "Nothing was"
+        throw Failure(
+            .conflict,
+            "\(refused.count) of \(keys.count) items of the prefix \(store.prefix.onOneLine) were refused. \(rest) stored."
+        )
+    }
+
+    private func text(_ outcome: MigrationReport.Outcome, isStored: Bool) -> String? {
+        switch outcome {
+        case .migrated:
+            !isStored ? "would be stored" : removes ? "stored, and removed from the file" : "stored"
+        case .alreadyMigrated, .migratedBefore: "is stored already"
+        case .absent: "has no value"
+        default: nil
+        }
+    }
+
+    private func dryRun(in store: Store) throws -> MigrationReport {
         func dryRun(removing: Bool) throws -> MigrationReport {
             try store.unlocking { try store.lockbox.migrate(migration(removing: removing), dryRun: true) }
         }
@@ -114,7 +140,7 @@ struct FileMigration {
     }
 
     /// Migrates items that a dry run has not refused.
-    func run(in store: Store) throws -> MigrationReport {
+    private func perform(in store: Store) throws -> MigrationReport {
         do {
             return try store.showingProgress(of: "import") {
                 try store.lockbox.migrate(migration(removing: removes), progress: $0)
@@ -180,7 +206,7 @@ struct ImportedFile: ParsableArguments {
 /// The options and steps that all imports from older programs share.
 struct ImportOptions: ParsableArguments {
     @Option(name: .customLong("class"), help: "When the values can be read.")
-    var itemClass = ItemClass.whenUnlocked
+    var itemClass = Accessibility.whenUnlocked
 
     @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
@@ -197,35 +223,8 @@ struct ImportOptions: ParsableArguments {
     ) throws {
         let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
-        let migration = FileMigration(file: file, source: source, items: items, removes: removes)
-        var result = try migration.dryRun(in: store)
-        let isStored = result.refused.isEmpty && !dryRun
-        // Another program may have written in the meantime.
-        if isStored { result = try migration.run(in: store) }
-        let refused = result.refused
-        let outcomes = Dictionary(uniqueKeysWithValues: result.outcomes.map { ($0.key, $0.outcome) })
-        let done = !isStored ? "would be stored" : removes ? "stored, and removed from the file" : "stored"
-        for key in keys {
-            if let refusal = refused[key] { Output.note("lockbox: \(key): refused: \(refusal)") }
-            let text =
-                omission(key).map { "left out: \($0)" }
-                ?? outcomes[key].flatMap { Self.text($0, done) }
-            if let text { try store.report("\(key): \(text)") }
-        }
-        if refused.isEmpty { return }
-        throw Failure(
-            .conflict,
-            "\(refused.count) of \(keys.count) items were refused. \(isStored ? "The others were" : "Nothing was") stored."
-        )
-    }
-
-    private static func text(_ outcome: MigrationReport.Outcome, _ done: String) -> String? {
-        switch outcome {
-        case .migrated: done
-        case .alreadyMigrated, .migratedBefore: "is stored already"
-        case .absent: "has no value"
-        default: nil
-        }
+        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass) }
+        try FileMigration(file: file, source: source, items: items, removes: removes)
+            .run(in: store, keys: keys, isDryRun: dryRun, leavingOut: omission)
     }
 }

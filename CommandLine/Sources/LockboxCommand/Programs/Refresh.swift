@@ -72,7 +72,7 @@ struct RefreshCommand: Command {
         } catch let failed as PipedProgram.Failed {
             store.say("\(command[0].onOneLine) ended with \(failed.status). The old value stays.")
             throw ExitCode(failed.status)
-        } catch let refused as Refreshing.Refused {
+        } catch let refused as RefreshedValue.Refused {
             // It may be the only copy of a token.
             try? Output.bytes(refused.output)
             let advice =
@@ -102,11 +102,6 @@ private struct Refreshing: Sendable {
     /// The command's, at the end of the arguments.
     let words: Int
 
-    struct Refused: Error {
-        let reason: String
-        let output: Data
-    }
-
     func value() async throws -> ArchivedValue? {
         var first: ArchivedValue?
         return try await lockbox.refreshed(
@@ -127,11 +122,7 @@ private struct Refreshing: Sendable {
                 input: old.value.plain(item.key)
             )
             let value = RefreshedValue(old: old.value, output: output)
-            do { return try isAsIs ? value.asItIs() : value.merged() } catch let refused
-                as RefreshedValue.Refused
-            {
-                throw Refused(reason: refused.reason, output: output)
-            }
+            return try isAsIs ? value.asItIs() : value.merged()
         }
     }
 

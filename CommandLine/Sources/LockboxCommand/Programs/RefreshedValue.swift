@@ -8,12 +8,15 @@ struct RefreshedValue {
     /// It is no new value. The old one stays.
     struct Refused: Error {
         let reason: String
+        let output: Data
     }
+
+    private func refusal(_ reason: String) -> Refused { Refused(reason: reason, output: output) }
 
     /// The new value: what an answer of an issuer leaves out stays as it is (RFC 6749, section 6).
     func merged() throws -> ArchivedValue {
         guard output.contains(where: { !" \t\r\n".utf8.contains($0) }) else {
-            throw Refused(reason: "it is empty")
+            throw refusal("it is empty")
         }
         let before = try old.plain("")
         guard let oldMembers = JSONValue.members(of: before) else {
@@ -21,7 +24,7 @@ struct RefreshedValue {
             return try value(output)
         }
         guard let members = JSONValue.members(of: output) else {
-            throw Refused(reason: "it is no JSON object, which the old value is")
+            throw refusal("it is no JSON object, which the old value is")
         }
         let new = try merge(members, over: oldMembers)
         return try value(new.keeps ? JSONValueCoder().encode(new.members) : output)
@@ -41,7 +44,7 @@ struct RefreshedValue {
             } else if new[name]?.isNull ?? true || isToken && new[name]!.isEmpty {
                 (merged[name], keeps) = (before, true)
             } else if isToken, before.text != nil, new[name]?.text == nil {
-                throw Refused(reason: "its \(name.onOneLine) is no text")
+                throw refusal("its \(name.onOneLine) is no text")
             }
         }
         return (merged, keeps)
@@ -53,25 +56,25 @@ struct RefreshedValue {
     private func checkAnswer(_ members: [String: JSONValue], _ old: [String: JSONValue]) throws {
         if let error = members["error"], !error.isEmpty {
             let text = (try? JSONValueCoder().encode(error)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-            throw Refused(reason: "it has the member error, \(text.onOneLine)")
+            throw refusal("it has the member error, \(text.onOneLine)")
         }
         let names = old.keys.filter { ["accesstoken", "refreshtoken"].contains(Self.plain($0)) }
         guard !names.isEmpty else { return }
         let name = names.first { Self.plain($0) == "accesstoken" } ?? "access_token"
-        if members[name]?.isEmpty ?? true { throw Refused(reason: "it has no \(name.onOneLine)") }
+        if members[name]?.isEmpty ?? true { throw refusal("it has no \(name.onOneLine)") }
     }
 
     /// An error in the place of a token, or of a form with tokens.
     private func checkText(_ old: String, _ new: String) throws {
         for name in ["access_token", "refresh_token"] where old.contains(name) && !new.contains(name) {
-            throw Refused(reason: "it has no \(name)")
+            throw refusal("it has no \(name)")
         }
         if new.trimmingWhitespace == "null", old.trimmingWhitespace != "null" {
-            throw Refused(reason: "it is null")
+            throw refusal("it is null")
         }
         for (sign, kind) in [("<", "HTML or XML"), ("{", "JSON")]
         where isThis(sign, new) && !isThis(sign, old) {
-            throw Refused(reason: "it is \(kind), which the old value is not")
+            throw refusal("it is \(kind), which the old value is not")
         }
     }
 
@@ -85,17 +88,17 @@ struct RefreshedValue {
         if (try? old.decode(String.self, "")) != nil {
             guard let text = String(validating: bytes, as: UTF8.self)?.withoutOnlyNewline, !text.isEmpty
             else {
-                throw Refused(reason: "it is no text in UTF-8")
+                throw refusal("it is no text in UTF-8")
             }
             return try .text(text)
         }
-        guard JSONValue.isStrict(bytes) else { throw Refused(reason: "it is no valid JSON") }
+        guard JSONValue.isStrict(bytes) else { throw refusal("it is no valid JSON") }
         return try ArchivedValue(data: bytes, format: .json)
     }
 
     /// Whatever it is, and no less than the old value was.
     func asItIs() throws -> ArchivedValue {
-        if output.isEmpty { throw Refused(reason: "it is empty") }
+        if output.isEmpty { throw refusal("it is empty") }
         return try value(output)
     }
 }

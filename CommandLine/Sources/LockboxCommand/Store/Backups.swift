@@ -135,20 +135,6 @@ struct ImportCommand: Command {
         Example: lockbox import token /media/usb/lockbox.age --identity-file key.txt
         """
 
-    /// The treatment of a different item that already exists.
-    enum Existing: String, CaseIterable, ExpressibleByArgument {
-        case keep, replace, fail
-
-        var policy: ExistingItemPolicy { ExistingItemPolicy(rawValue: rawValue)! }
-
-        static var allValueDescriptions: [String: String] {
-            [
-                "keep": "keep the store's item unless it is damaged", "replace": "take the backup's item",
-                "fail": "import nothing at all",
-            ]
-        }
-    }
-
     @Argument(
         help: .init(
             "The keys of single items of the backup, if not all are meant, and the file to read, or - for standard input.",
@@ -173,7 +159,7 @@ struct ImportCommand: Command {
     @Option(
         help: "The treatment of a different item that already exists. (default: keep; for single items fail)"
     )
-    var existing: Existing?
+    var existing: ExistingItemPolicy?
 
     @Option(file: "Read the passphrase from this file instead of asking.")
     var passphraseFile: String?
@@ -227,7 +213,7 @@ struct ImportCommand: Command {
                         from: file,
                         with: secret,
                         only: named.isEmpty ? nil : named,
-                        existing: (existing ?? (named.isEmpty ? .keep : .fail)).policy,
+                        existing: existing ?? (named.isEmpty ? .keep : .fail),
                         isDryRun: dryRun,
                         isTrusted: trusted,
                         progress: $0

@@ -88,7 +88,7 @@ struct AcceptRestoredCommand: Command {
             try store.checkGiven()
             return store.say("The store is the one that was seen before, or newer. Nothing was changed.")
         }
-        guard try yes || confirms(store) else { throw Failure(.conflict, "Nothing was changed.") }
+        if !yes { try confirm(store) }
         try store.makingKeys("accept-restored") { try accept(store, $0) }
         try store.report("The restored store is accepted. Its keys are new.")
         if try store.backend.status()?.slots.isEmpty ?? true {
@@ -107,18 +107,15 @@ struct AcceptRestoredCommand: Command {
         return false
     }
 
-    private func confirms(_ store: Store) throws -> Bool {
-        guard Terminal.canAsk else {
-            throw Failure(
-                .conflict,
-                "There is no terminal to ask at: use --yes if you restored the store yourself. Nothing was changed."
-            )
-        }
-        return try Terminal.confirms(
+    private func confirm(_ store: Store) throws {
+        let otherwise =
+            "There is no terminal to ask at: use --yes if you restored the store yourself. Nothing was changed."
+        if !Terminal.canAsk { throw Failure(.conflict, otherwise) }
+        try Terminal.confirm(
             "Everything written since this copy was made is lost. If you did not put it there, an attacker may have made it. "
                 + "Accept \(store.location.onOneLine)?",
             inFull: true,
-            otherwise: "There is no terminal to ask at. Nothing was changed."
+            otherwise: otherwise
         )
     }
 

@@ -20,7 +20,7 @@ struct PasscodeCommand: ParsableCommand {
         var newPasscodeFile: String?
 
         @Option(help: "The cost of each unlock and each guess.")
-        var strength = Strength.moderate
+        var strength = PasscodeStrength.moderate
 
         @OptionGroup var resealing: ResealingOptions
 
@@ -32,7 +32,7 @@ struct PasscodeCommand: ParsableCommand {
                 // In here, so that it is gone when the rest is printed.
                 let option = "--new-passcode-file"
                 let passcode = try SecretInput.new("passcode", file: newPasscodeFile, option: option)
-                return try call(passcode, strength.strength, !resealing.later, $0)
+                return try call(passcode, strength, !resealing.later, $0)
             }
         }
     }
@@ -133,9 +133,7 @@ struct PasscodeCommand: ParsableCommand {
                 let items = "Items that exist only with a passcode: \(count)."
                 let otherwise =
                     "\(items) There is no terminal to ask at: use --yes to destroy them. Nothing was changed."
-                guard try Terminal.confirms("\(items) Destroy them?", otherwise: otherwise) else {
-                    throw Failure(.conflict, "Nothing was changed.")
-                }
+                try Terminal.confirm("\(items) Destroy them?", otherwise: otherwise)
             }
             let slots = try store.status().slots.filter { $0.kind != .passcode }
             if others == nil, !slots.isEmpty { try Self.confirmKeeping(slots) }
@@ -156,9 +154,8 @@ struct PasscodeCommand: ParsableCommand {
             let otherwise =
                 "\(rest) There is no terminal to ask at: use --keep-slots, or --all-slots to remove them too. "
                 + "Nothing was changed."
-            guard try Terminal.confirms("\(rest) Remove the passcode?", otherwise: otherwise) else {
-                throw Failure(.conflict, "Nothing was changed. --all-slots removes them too.")
-            }
+            let refusal = "Nothing was changed. --all-slots removes them too."
+            try Terminal.confirm("\(rest) Remove the passcode?", otherwise: otherwise, refusal: refusal)
         }
 
         /// The number of items that would be destroyed with the passcode.
@@ -258,7 +255,7 @@ struct RecoveryCommand: Command {
         }
         return try Terminal.showOnce("recovery code", code.text) {
             (try? RecoveryCode(typed: $0.bytes))?.isSame(as: code) == true
-        }.typed.source
+        }.source
     }
 }
 
@@ -271,18 +268,17 @@ extension Terminal {
     /// Shows a new secret, and has it typed back up to three times: a mistake in typing must not cost what the user has just
     /// written down.
     static func showOnce(_ name: String, _ secret: String, isSame: (TypedSecret) -> Bool) throws
-        -> (typed: TypedSecret, isSame: Bool)
+        -> TypedSecret
     {
         let short = name.split(separator: " ").last!
         let none = "There is no terminal to show the \(short) at."
         try show("Write this \(name) down. It is not shown again.\n\n    \(secret)\n\n", none)
         for _ in 1...2 {
             let typed = try self.secret("Type it back: ", otherwise: none)
-            if isSame(typed) { return (typed, true) }
+            if isSame(typed) { return typed }
             Output.note("lockbox: That is another \(short), or mistyped. Try again.")
         }
-        let typed = try self.secret("Type it back: ", otherwise: none)
-        return (typed, isSame(typed))
+        return try self.secret("Type it back: ", otherwise: none)
     }
 }
 
@@ -293,20 +289,5 @@ extension Output {
         let code = errno
         if descriptor > STDERR_FILENO { close(descriptor) }
         if !isWritten { throw Failure.system("Writing to the descriptor \(descriptor) failed", code) }
-    }
-}
-
-/// The strength of a passcode, given by its name.
-enum Strength: String, CaseIterable, ExpressibleByArgument {
-    case interactive, moderate, sensitive
-
-    var strength: PasscodeStrength { PasscodeStrength(rawValue: rawValue)! }
-
-    static var allValueDescriptions: [String: String] {
-        [
-            "interactive": "well under a tenth of a second, 64 MiB",
-            "moderate": "about half a second, 256 MiB",
-            "sensitive": "a few seconds, 1 GiB",
-        ]
     }
 }

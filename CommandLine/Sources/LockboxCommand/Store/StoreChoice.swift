@@ -82,7 +82,7 @@ struct StoreOptions: ParsableArguments {
     var requireSlot = false
 
     @Option(help: "Refuse items whose class is less protected than this.")
-    var minimumClass: MinimumClass?
+    var minimumClass: Accessibility?
 
     @Option(help: "Refuse a store with another identity. `lockbox status` prints it.")
     var identity: String?
@@ -119,7 +119,7 @@ struct StoreOptions: ParsableArguments {
             deviceKeyCredentials: deviceKeyCredential,
             requirements: StoreRequirements(
                 protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
-                minimumAccessibility: minimumClass?.itemClass.accessibility,
+                minimumAccessibility: minimumClass,
                 identity: identity?.lowercased()
             ),
             unlockFor: unlockFor.flatMap(Lifetime.seconds).map { .seconds($0) },
@@ -158,21 +158,6 @@ extension Option where Value == String? {
     /// An option that names a file.
     init(name: NameSpecification = .long, file help: ArgumentHelp) {
         self.init(name: name, help: help, completion: .file())
-    }
-}
-
-/// The class that items must have at least.
-struct MinimumClass: ExpressibleByArgument {
-    let itemClass: ItemClass
-
-    init?(argument: String) {
-        guard let itemClass = ItemClass(rawValue: argument) else { return nil }
-        self.itemClass = itemClass
-    }
-
-    /// The classes that make a difference: every item is at least as protected as `always`, and `ThisDeviceOnly` does not count.
-    static var allValueStrings: [String] {
-        ["afterFirstUnlock", "whenUnlocked", "whenPasscodeSetThisDeviceOnly"]
     }
 }
 

@@ -1,0 +1,44 @@
+public import ArgumentParser
+public import Lockbox
+public import LockboxImport
+
+// The library's types as arguments, given by their names.
+
+extension Accessibility: @retroactive ExpressibleByArgument {
+    public init?(argument: String) {
+        guard let named = Self.allCases.first(where: { "\($0)" == argument }) else { return nil }
+        self = named
+    }
+
+    public static var allValueStrings: [String] { allCases.map { "\($0)" } }
+}
+
+extension ExistingItemPolicy: @retroactive ExpressibleByArgument {
+    public static var allValueDescriptions: [String: String] {
+        [
+            "keep": "keep the store's item unless it is damaged", "replace": "take the backup's item",
+            "fail": "import nothing at all",
+        ]
+    }
+}
+
+extension EnvironmentDialect: @retroactive ExpressibleByArgument {
+    public static var allValueDescriptions: [String: String] {
+        [
+            "common": "what dotenv and Docker Compose read alike",
+            "docker": "all after = is the value, as `docker run --env-file` reads it",
+            "dotenv": "# begins a comment outside quotes; $ and backslashes are text",
+            "shell": "assignments of sh; what it would expand or run is refused",
+        ]
+    }
+}
+
+extension PasscodeStrength: @retroactive ExpressibleByArgument {
+    public static var allValueDescriptions: [String: String] {
+        [
+            "interactive": "well under a tenth of a second, 64 MiB",
+            "moderate": "about half a second, 256 MiB",
+            "sensitive": "a few seconds, 1 GiB",
+        ]
+    }
+}
