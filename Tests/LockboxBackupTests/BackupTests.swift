@@ -247,12 +247,13 @@ import Testing
         func restore(_ keys: Set<ItemKey>) throws -> ImportReport {
             try backend.importBackup(from: path, with: .passphrase(.value("passphrase")), only: keys)
         }
+        try backend.write(item("mine"), policy: .addOnly)
         let missing = try ItemKey(prefix: "a", key: "none")
         let before = try target.snapshot()
         expectError(.itemNotFound) { try restore([one, missing]) }
         #expect(try target.snapshot() == before)
         #expect(try restore([one]).addedKeys == [one])
-        #expect(try backend.attributes(prefix: "a", now: nil).count == 1)
+        #expect(try backend.attributes(prefix: "a", now: nil).count == 2)
         #expect(try restore([one]).unchangedCount == 1)
     }
 }

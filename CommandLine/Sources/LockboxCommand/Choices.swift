@@ -11,6 +11,8 @@ extension Accessibility: @retroactive ExpressibleByArgument {
     }
 
     public static var allValueStrings: [String] { allCases.map { "\($0)" } }
+
+    public var defaultValueDescription: String { "\(self)" }
 }
 
 extension ExistingItemPolicy: @retroactive ExpressibleByArgument {

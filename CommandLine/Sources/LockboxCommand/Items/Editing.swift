@@ -91,12 +91,12 @@ private struct MemoryFile {
     private static let script = "trap '' TERM HUP; exec 2>/dev/null; cd /; echo; cat >&2; rm -rf \"$1\""
 
     init(_ contents: Data, named name: String) throws {
-        let folders = [try Environment["XDG_RUNTIME_DIR"], "/dev/shm"].compactMap(\.self)
+        let folders = [try Environment["XDG_RUNTIME_DIR"]].compactMap(\.self) + memoryFolders
         guard let parent = folders.first(where: { is_in_memory($0) != 0 && access($0, W_OK) == 0 }) else {
             throw Failure(
                 .inputOutput,
-                "There is no folder in memory for the value: \(folders.map(\.onOneLine).joined(separator: " and ")) are no tmpfs that this user can write. "
-                    + "Mount one and set XDG_RUNTIME_DIR to it, or use `lockbox set`. Nothing was changed."
+                "There is no folder in memory for the value: no tmpfs that this user can write among \(folders.map(\.onOneLine).joined(separator: ", ")). Mount one and "
+                    + "set XDG_RUNTIME_DIR to it, or use `lockbox set`. Nothing was changed."
             )
         }
         var template = Array("\(parent)/lockbox-XXXXXX".utf8CString)
@@ -119,7 +119,7 @@ private struct MemoryFile {
     func edited() throws -> Data {
         let editor = try Environment["VISUAL"] ?? Environment["EDITOR"] ?? "vi"
         let isVim = editor.split(separator: " ").first?.hasSuffix("vim") ?? false
-        let options = isVim ? " -n -i NONE -c 'set nobackup noundofile'" : ""
+        let options = isVim ? " -n -i NONE -c 'set nobackup nowritebackup noundofile'" : ""
         // The keys that a terminal turns into these signals are the editor's, and not the shell's around it.
         let status = system("trap : INT QUIT; \(editor)\(options) \(path.quotedForShell)")
         guard status == 0 else {

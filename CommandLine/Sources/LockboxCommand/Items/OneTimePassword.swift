@@ -51,12 +51,12 @@ struct OTPCommand: Command {
 
 /// A password of RFC 6238, or of RFC 4226.
 struct OneTimePassword {
-    private let hash: Hash
+    private var hash = Hash.sha1
     private let secret: [UInt8]
-    private let digits: Int
+    private var digits = 6
     /// In seconds. Nil if codes are counted.
-    let period: UInt64?
-    private let counter: UInt64
+    private(set) var period: UInt64? = 30
+    private var counter: UInt64 = 0
     /// The text with the next counter. Nil unless codes are counted.
     private(set) var next: String?
 
@@ -70,46 +70,35 @@ struct OneTimePassword {
         }
     }
 
-    private struct Refused: Error { let reason: String }
-
     init(_ text: String) throws {
-        func refuse(_ reason: String) -> Refused { Refused(reason: reason) }
         guard let uri = text.firstMatch(of: /(?im)^\s*otpauth:\/\/(totp|hotp)\/[^?\s]*\?(\S+)/) else {
             guard let secret = Self.base32(text), secret.count >= 10 else {
-                throw refuse(
-                    "it has neither a URI otpauth://totp/… or otpauth://hotp/… nor a secret in Base32"
+                throw Refused(
+                    reason: "it has neither a URI otpauth://totp/… or otpauth://hotp/… nor a secret in Base32"
                 )
             }
-            (hash, self.secret, digits, period, counter) = (.sha1, secret, 6, 30, 0)
+            self.secret = secret
             return
         }
-        var parameters: [String: String] = [:]
-        for part in uri.2.split(separator: "&") {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            if pair.count == 2 { parameters[pair[0].lowercased()] = References.decoded(pair[1]) }
-        }
+        let parameters = Parameters(query: uri.2)
         guard let secret = parameters["secret"].flatMap(Self.base32) else {
-            throw refuse("its secret is not Base32")
+            throw Refused(reason: "its secret is not Base32")
         }
         guard let hash = Hash(rawValue: (parameters["algorithm"] ?? "SHA1").lowercased()) else {
-            throw refuse("its algorithm is none of SHA1, SHA256 and SHA512")
+            throw Refused(reason: "its algorithm is none of SHA1, SHA256 and SHA512")
         }
-        guard let digits = Int(parameters["digits"] ?? "6"), 6...8 ~= digits else {
-            throw refuse("its codes have other than 6 to 8 digits")
-        }
-        (self.hash, self.secret, self.digits) = (hash, secret, digits)
+        (self.hash, self.secret) = (hash, secret)
+        digits = Int(try parameters.number("digits", in: 6...8, default: 6))
         if uri.1.lowercased() == "totp" {
-            guard let period = UInt64(parameters["period"] ?? "30"), 1...86400 ~= period else {
-                throw refuse("its period is not 1 to 86400 seconds")
-            }
-            (self.period, counter) = (period, 0)
+            period = try parameters.number("period", in: 1...86400, default: 30)
             return
         }
-        guard let found = uri.2.firstMatch(of: /(?i)(?:^|&)counter=([0-9]+)/), let counter = UInt64(found.1),
-            counter < .max
-        else { throw refuse("it has no counter") }
+        let place = uri.2.firstMatch(of: /(?i)(?:^|&)counter=([0-9]+)(?=&|$)/)?.1
+        guard let place, let counter = UInt64(place), counter < .max else {
+            throw Refused(reason: "its counter is missing or no number")
+        }
         (period, self.counter) = (nil, counter)
-        next = "\(text[..<found.1.startIndex])\(counter + 1)\(text[found.1.endIndex...])"
+        next = "\(text[..<place.startIndex])\(counter + 1)\(text[place.endIndex...])"
     }
 
     func code(at time: Date) -> String {
@@ -142,6 +131,23 @@ struct OneTimePassword {
             bytes.append(UInt8(truncatingIfNeeded: bits >> count))
         }
         return bytes.isEmpty ? nil : bytes
+    }
+}
+
+private struct Refused: Error { let reason: String }
+
+/// What follows the ? of a URI.
+private struct Parameters {
+    let query: Substring
+
+    subscript(name: String) -> String? {
+        query.split(separator: "&").map { $0.split(separator: "=", maxSplits: 1) }
+            .first { $0.count == 2 && $0[0].lowercased() == name }.flatMap { References.decoded($0[1]) }
+    }
+
+    func number(_ name: String, in limits: ClosedRange<UInt64>, default usual: UInt64) throws -> UInt64 {
+        if let number = self[name].map({ UInt64($0) }) ?? usual, limits ~= number { return number }
+        throw Refused(reason: "its \(name) is not \(limits.lowerBound) to \(limits.upperBound)")
     }
 }
 

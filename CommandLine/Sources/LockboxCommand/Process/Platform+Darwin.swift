@@ -12,4 +12,7 @@
         var buffer = [CChar](repeating: 0, count: Int(size))
         return _NSGetExecutablePath(&buffer, &size) == 0 ? realPath(buffer) : nil
     }
+
+    /// Folders that are usually in memory, for all users.
+    let memoryFolders: [String] = []
 #endif

@@ -13,4 +13,7 @@
 
     /// The path of this executable, without symbolic links.
     var ownPath: String? { realPath("/proc/self/exe") }
+
+    /// Folders that are usually in memory, for all users.
+    let memoryFolders = ["/dev/shm"]
 #endif
