@@ -4,18 +4,17 @@ public import LockboxImport
 
 // The library's types as arguments, given by their names.
 
-extension Accessibility: @retroactive ExpressibleByArgument {
-    public init?(argument: String) {
-        guard let named = Self.allCases.first(where: { "\($0)" == argument }) else { return nil }
-        self = named
-    }
+/// An accessibility class, whose raw value is the Keychain's.
+enum ItemClass: String, CaseIterable, ExpressibleByArgument {
+    case whenUnlocked, afterFirstUnlock, always
+    case whenUnlockedThisDeviceOnly, afterFirstUnlockThisDeviceOnly, alwaysThisDeviceOnly
+    case whenPasscodeSetThisDeviceOnly
 
-    public static var allValueStrings: [String] { allCases.map { "\($0)" } }
-
-    public var defaultValueDescription: String { "\(self)" }
+    var accessibility: Accessibility { Accessibility.allCases.first { "\($0)" == rawValue }! }
 }
 
 extension ExistingItemPolicy: @retroactive ExpressibleByArgument {
+    /// What `--help` says of each.
     public static var allValueDescriptions: [String: String] {
         [
             "keep": "keep the store's item unless it is damaged", "replace": "take the backup's item",
@@ -25,6 +24,7 @@ extension ExistingItemPolicy: @retroactive ExpressibleByArgument {
 }
 
 extension EnvironmentDialect: @retroactive ExpressibleByArgument {
+    /// What `--help` says of each.
     public static var allValueDescriptions: [String: String] {
         [
             "common": "what dotenv and Docker Compose read alike",
@@ -36,6 +36,7 @@ extension EnvironmentDialect: @retroactive ExpressibleByArgument {
 }
 
 extension PasscodeStrength: @retroactive ExpressibleByArgument {
+    /// What `--help` says of each.
     public static var allValueDescriptions: [String: String] {
         [
             "interactive": "well under a tenth of a second, 64 MiB",

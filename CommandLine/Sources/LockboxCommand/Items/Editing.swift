@@ -133,6 +133,7 @@ private struct MemoryFile {
 
     /// Waits until it is gone.
     func remove() {
+        unlink(path)
         close(keeper.input)
         waitForKeeper()
         close(keeper.output)

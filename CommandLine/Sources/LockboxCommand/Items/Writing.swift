@@ -157,7 +157,7 @@ struct ItemOptions: ParsableArguments {
             A new item's default: whenUnlocked.
             """
     )
-    var itemClass: Accessibility?
+    var itemClass: ItemClass?
 
     @Option(
         help: """
@@ -213,7 +213,7 @@ struct ItemOptions: ParsableArguments {
     func write(_ value: ArchivedValue?, to key: ItemKey, of store: Store, policy: WritePolicy) throws {
         let now = Date()
         let options = WriteOptions(
-            accessibility: itemClass,
+            accessibility: itemClass?.accessibility,
             expires: try expires.map { try expiry($0, now) } ?? .automatic,
             label: change(label, noLabel),
             comment: change(comment, noComment),

@@ -153,10 +153,8 @@ struct DoctorCommand: Command {
                 let hasCode = slots.contains { $0.kind == .recoveryCode }
                 add("it has no recovery code", recovery, if: !hasCode)
                 for slot in slots where slot.isOlderThanRevocation {
-                    add(
-                        "slot \(slot.id.prefix(12)) (\(slot.kind)) is older than the last secret that was changed or removed",
-                        "who knew that one can still forge a store for it: replace the slot, with a new secret"
-                    )
+                    let name = "slot \(slot.id.prefix(12)) (\(slot.kind))"
+                    add("\(name) \(SlotDescription.isOld)", SlotDescription.danger)
                 }
                 let isOpen = status.unlockScope != nil && status.unlockedUntil == nil
                 let lock = "`lockbox lock`, then `lockbox unlock --timeout 8h`"

@@ -206,7 +206,7 @@ struct ImportedFile: ParsableArguments {
 /// The options and steps that all imports from older programs share.
 struct ImportOptions: ParsableArguments {
     @Option(name: .customLong("class"), help: "When the values can be read.")
-    var itemClass = Accessibility.whenUnlocked
+    var itemClass = ItemClass.whenUnlocked
 
     @Flag(help: "Print what would be done, without doing it.")
     var dryRun = false
@@ -223,7 +223,7 @@ struct ImportOptions: ParsableArguments {
     ) throws {
         let keys = try source.keys(for: store.lockbox)
         if keys.isEmpty { throw Failure(.noSuchItem, "There is nothing in \(file.onOneLine) to import.") }
-        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass) }
+        let items = keys.filter { omission($0) == nil }.map { item($0, itemClass.accessibility) }
         try FileMigration(file: file, source: source, items: items, removes: removes)
             .run(in: store, keys: keys, isDryRun: dryRun, leavingOut: omission)
     }

@@ -225,7 +225,9 @@ struct RecoveryCommand: Command {
 
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret, for: .making)
-        if outputFd == nil { try Terminal.checkCanShow("code", else: "--output-fd and --confirm-file") }
+        if outputFd == nil, !Terminal.isThere(STDIN_FILENO) || !Terminal.isThere(STDOUT_FILENO) {
+            throw Failure(.usage, "\(Self.noTerminal): use --output-fd and --confirm-file.")
+        }
         try store.checkOwner()
         let code = RecoveryCode()
         let confirmation = try confirmation(of: code)
@@ -247,38 +249,26 @@ struct RecoveryCommand: Command {
         try store.report("The recovery code unlocks the store from now on.")
     }
 
-    /// Shows the code, and returns what is given back. After three attempts, the library says what is wrong with it.
+    private static let noTerminal = "There is no terminal to show the code at"
+
+    /// Shows the code, and returns what is given back. A mistake in typing must not cost what the user has just written down. After
+    /// three attempts, the library says what is wrong with it.
     private func confirmation(of code: RecoveryCode) throws -> PasscodeSource {
         if let outputFd, let confirmFile {
             try Output.secretLine(code.text, to: outputFd)
             return .file(confirmFile)
         }
-        return try Terminal.showOnce("recovery code", code.text) {
-            (try? RecoveryCode(typed: $0.bytes))?.isSame(as: code) == true
-        }.source
-    }
-}
-
-extension Terminal {
-    static func checkCanShow(_ what: String, else options: String) throws {
-        if isThere(STDIN_FILENO), isThere(STDOUT_FILENO) { return }
-        throw Failure(.usage, "There is no terminal to show the \(what) at: use \(options).")
-    }
-
-    /// Shows a new secret, and has it typed back up to three times: a mistake in typing must not cost what the user has just
-    /// written down.
-    static func showOnce(_ name: String, _ secret: String, isSame: (TypedSecret) -> Bool) throws
-        -> TypedSecret
-    {
-        let short = name.split(separator: " ").last!
-        let none = "There is no terminal to show the \(short) at."
-        try show("Write this \(name) down. It is not shown again.\n\n    \(secret)\n\n", none)
+        let none = "\(Self.noTerminal)."
+        try Terminal.show(
+            "Write this recovery code down. It is not shown again.\n\n    \(code.text)\n\n",
+            none
+        )
         for _ in 1...2 {
-            let typed = try self.secret("Type it back: ", otherwise: none)
-            if isSame(typed) { return typed }
-            Output.note("lockbox: That is another \(short), or mistyped. Try again.")
+            let typed = try Terminal.secret("Type it back: ", otherwise: none)
+            if (try? RecoveryCode(typed: typed.bytes))?.isSame(as: code) == true { return typed.source }
+            Output.note("lockbox: That is another code, or mistyped. Try again.")
         }
-        return try self.secret("Type it back: ", otherwise: none)
+        return try Terminal.secret("Type it back: ", otherwise: none).source
     }
 }
 

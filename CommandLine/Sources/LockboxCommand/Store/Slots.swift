@@ -116,10 +116,10 @@ struct SlotDescription: Encodable {
         isOlderThanRevocation = slot.isOlderThanRevocation
     }
 
-    /// The sentence about a slot that is older than the last revocation.
-    static let deception =
-        "is older than the last secret that was changed or removed: who knew that one can still forge a store for it. "
-        + "Replace the slot, with a new secret"
+    /// What is said of a slot that is older than the last revocation, and why that matters.
+    static let isOld = "is older than the last secret that was changed or removed"
+    static let danger =
+        "who knew that one can still forge a store for it: replace the slot, with a new secret"
 
     static func print(_ slots: [SlotDescription]) throws {
         // Enough of an ID to tell slots apart. JSON has all of it.
@@ -131,7 +131,7 @@ struct SlotDescription: Encodable {
         }
         try Table(header: ["SLOT", "KIND", "CREATED", "OPENS", "LABEL"], rows: rows).print()
         for slot in slots where slot.isOlderThanRevocation {
-            Output.note("lockbox: slot \(slot.id.prefix(12)) \(Self.deception)")
+            Output.note("lockbox: slot \(slot.id.prefix(12)) \(Self.isOld): \(Self.danger)")
         }
     }
 }

@@ -79,7 +79,7 @@ struct StatusCommand: Command {
             slots: keys.slots.map(SlotDescription.init),
             requirements: Status.Requirements(
                 passcode: options.requirePasscode,
-                minimumClass: options.minimumClass.map { "\($0)" },
+                minimumClass: options.minimumClass?.rawValue,
                 identity: options.identity?.lowercased()
             ),
             members: store.cluster?.memberDescriptions,

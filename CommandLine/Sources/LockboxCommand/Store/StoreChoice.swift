@@ -82,7 +82,7 @@ struct StoreOptions: ParsableArguments {
     var requireSlot = false
 
     @Option(help: "Refuse items whose class is less protected than this.")
-    var minimumClass: Accessibility?
+    var minimumClass: ItemClass?
 
     @Option(help: "Refuse a store with another identity. `lockbox status` prints it.")
     var identity: String?
@@ -119,7 +119,7 @@ struct StoreOptions: ParsableArguments {
             deviceKeyCredentials: deviceKeyCredential,
             requirements: StoreRequirements(
                 protection: requirePasscode ? .passcode : requireSlot ? .anySlot : .none,
-                minimumAccessibility: minimumClass,
+                minimumAccessibility: minimumClass?.accessibility,
                 identity: identity?.lowercased()
             ),
             unlockFor: unlockFor.flatMap(Lifetime.seconds).map { .seconds($0) },
