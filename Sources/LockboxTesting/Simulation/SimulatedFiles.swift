@@ -125,6 +125,11 @@ package final class SimulatedFiles {
 
     // MARK: What survives
 
+    /// Whether a power cut may take away what programs have seen, besides temporary files.
+    var isAnythingPending: Bool {
+        pending.contains { $0.names.contains { !$0.name.hasPrefix("lockbox-") } }
+    }
+
     func synchronize(_ inode: Inode) {
         if !inode.isFolder {
             inode.durableBytes = inode.bytes

@@ -171,6 +171,11 @@ package final class SimulatedMachine: @unchecked Sendable {
         if random.happens(chances.cut * weight * troubles) { cutPower() }
     }
 
+    /// What was made durable may rest on what is not.
+    func happenAfterSynchronization() {
+        if files.isAnythingPending, random.happens(chances.cut * 20) { cutPower() }
+    }
+
     /// How much likelier a power cut is now: what was interrupted a moment ago may not be durable yet.
     private var troubles: Int { uptime < troubledUntil ? 5 : 1 }
 

@@ -222,7 +222,8 @@ package final class SimulatedProcess: World, @unchecked Sendable {
                 {
                     machine.files.synchronize(open.inode)
                 }
-                return 0
+                machine.happenAfterSynchronization()
+                return isDead ? Self.dead : 0
             }
         }
     }
