@@ -48,7 +48,9 @@
                 try $0.append("org.freedesktop.Secret.Collection")
                 try $0.append("Locked")
             }
-            let program = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            var program = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            // Its second executable has a longer name, of which the kernel keeps 15 bytes.
+            if program.hasPrefix("lockbox") { program = "lockbox" }
             return .running(
                 program: program.isEmpty ? "another program" : program,
                 isLocked: try answer.variant(of: "b") { try answer.flag() }
