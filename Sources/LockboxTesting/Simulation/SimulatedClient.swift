@@ -227,7 +227,9 @@ struct SimulatedClient: Sendable {
         case .migrated: return .done
         case .absent: return .absent
         case .alreadyMigrated: return .already
-        case .migratedBefore, .refused: return .refused
+        case .migratedBefore: return .refused
+        // As above.
+        case .refused: return .none
         }
     }
 
