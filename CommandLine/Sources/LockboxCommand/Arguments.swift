@@ -1,3 +1,6 @@
+import ArgumentParser
+import Lockbox
+
 /// The command's arguments as raw bytes. Swift's own array replaces invalid UTF-8, so that two different keys
 /// could become the same.
 enum RawArguments {
@@ -23,7 +26,7 @@ enum RawArguments {
     }
 
     /// The words up to the command that `exec` runs, which begins with the first word that is neither an option nor its value.
-    private static func ownWords(_ arguments: [String]) -> ArraySlice<String> {
+    static func ownWords(_ arguments: [String]) -> ArraySlice<String> {
         let words = arguments.prefix { $0 != "--" }
         guard ["exec", "run"].contains(words.dropFirst().first) else { return words }
         let end = words.indices.dropFirst(2).first { index in
@@ -68,24 +71,23 @@ enum RawArguments {
 /// The arguments are left out unless they look like option names, because the user may have typed a secret as
 /// an argument.
 enum UsageMessage {
-    /// - Parameter commands: The commands, each with its subcommands.
-    static func text(_ message: String, _ arguments: [String], commands: [String: [String]]) -> String {
+    static func text(_ message: String, _ arguments: [String]) -> String {
         let first = arguments.first ?? ""
-        let isCommand = commands[first] != nil
-        let subcommand = arguments.dropFirst().first { commands[first]?.contains($0) ?? false }
-        let path = ["lockbox", isCommand ? first : nil, subcommand].compactMap(\.self)
-        let help = "See `\(path.joined(separator: " ")) --help`."
-        if let hint = Hint.of(first) { return "There is no such command. \(hint) \(help)" }
-        if !isCommand, !first.hasPrefix("-") {
-            let similar = Similar.question(first, commands.keys)
+        let typed = TypedCommand(arguments)
+        let help = "See `\(typed.path.joined(separator: " ")) --help`."
+        if let hint = Hint.of([first], in: Hint.verbs) { return "There is no such command. \(hint) \(help)" }
+        if typed.name == nil, !first.hasPrefix("-") {
+            let similar = Similar.question(first, TypedCommand.all.keys)
             let hint =
                 " `lockbox get KEY` prints a value, `lockbox set KEY` stores one, `lockbox list` prints the keys."
             return "There is no such command.\(similar.isEmpty ? hint : similar) \(help)"
         }
-        let typed = arguments.dropFirst(isCommand ? 1 : 0)
         let order = first.hasPrefix("-") ? "Options come after the command. " : ""
-        return "\(sentence(oneLine(masked(message, Array(typed))))) \(order)\(help)"
+        let problem = typed.unknownOption ?? typed.extraArgument(message)
+        return "\(problem ?? sentence(oneLine(masked(message, typed.words)))) \(order)\(help)"
     }
+
+    static func isNoCommand(_ name: String) -> Bool { TypedCommand.all[name] == nil }
 
     /// Done before lines are joined, because an argument may contain several lines.
     private static func masked(_ message: String, _ typed: [String]) -> String {
@@ -113,6 +115,10 @@ enum UsageMessage {
             .joined(separator: " ")
             .replacingLiterally("following: - ", with: "following: ")
             .replacingLiterally(" - ", with: ", ")
+            .replacingLiterally(
+                "The value is invalid for '--attribute <NAME=TEXT>'",
+                with: "--attribute takes NAME=TEXT"
+            )
     }
 
     private static func sentence(_ message: String) -> String {
@@ -121,10 +127,97 @@ enum UsageMessage {
     }
 }
 
+/// The command that was typed, and the words after its first one.
+private struct TypedCommand {
+    /// The command with its subcommands, as they were typed.
+    private(set) var path = ["lockbox"]
+    private var type: any ParsableCommand.Type = LockboxCommand.self
+    /// The command's own name, or nil if there is no such command.
+    let name: String?
+    let words: [String]
+    private let own: ArraySlice<String>
+
+    /// By their names and aliases.
+    static var all: [String: any ParsableCommand.Type] {
+        var all: [String: any ParsableCommand.Type] = ["help": LockboxCommand.self]
+        for command in LockboxCommand.configuration.subcommands {
+            for name in [command._commandName] + command.configuration.aliases { all[name] = command }
+        }
+        return all
+    }
+
+    init(_ arguments: [String]) {
+        let first = arguments.first.flatMap { Self.all[$0] }
+        name = first?._commandName
+        words = Array(arguments.dropFirst(first == nil ? 0 : 1))
+        own = RawArguments.ownWords(["lockbox"] + arguments).dropFirst(first == nil ? 1 : 2)
+        guard let first else { return }
+        (path, type) = (["lockbox", arguments[0]], first)
+        if arguments[0] == "help" { return }
+        for word in own {
+            guard let next = type.configuration.subcommands.first(where: { $0._commandName == word }) else {
+                continue
+            }
+            (path, type) = (path + [word], next)
+        }
+        type = type.configuration.defaultSubcommand ?? type
+    }
+
+    /// That the command has no such option, or nil. The parser says it only if nothing else is wrong.
+    var unknownOption: String? {
+        let known = options
+        for word in own where word.hasPrefix("-") {
+            let name = String(word.prefix { $0 != "=" })
+            let names = name.hasPrefix("--") ? [name] : name.dropFirst().map { "-\($0)" }
+            let unknown = names.first {
+                !known.contains($0) && $0.wholeMatch(of: /-[A-Za-z]|--[a-z][a-z-]*/) != nil
+            }
+            if let unknown { return "Unknown option '\(unknown)'.\(remedy(for: unknown))" }
+        }
+        return nil
+    }
+
+    /// As the help shows them.
+    private var options: [String] {
+        let help = LockboxCommand.helpMessage(for: type, columns: 200).split(separator: "\n")
+        let labels = help.compactMap { $0.prefixMatch(of: #/  (-.*?)(?:  |$)/#)?.1 }
+        return ["--generate-completion-script"]
+            + labels.flatMap { $0.split { " ,".contains($0) }.map(String.init) }
+    }
+
+    private func remedy(for option: String) -> String {
+        if let hint = Hint.of([name ?? "", option], in: Hint.options) { return " \(hint)" }
+        // These must be typed by those who know what they do.
+        let names = options.filter { $0.hasPrefix("--") && !["--yes", "--replace", "--force"].contains($0) }
+        let similar = Similar.name(
+            like: String(option.dropFirst(2)),
+            among: names.map { String($0.dropFirst(2)) }
+        )
+        return similar.map { " Did you mean '--\($0)'?" } ?? ""
+    }
+
+    /// Which argument is one too many, or nil. A number of few digits and a file's name are no secrets.
+    func extraArgument(_ message: String) -> String? {
+        guard let index = words.lastIndex(where: { message == "Unexpected argument '\($0)'" }) else {
+            return nil
+        }
+        let word = words[index]
+        let isNumber = word.wholeMatch(of: /[1-9][0-9]{0,2}/) != nil
+        let isNamed = isNumber || access(word, F_OK) == 0
+        let stand = isNumber ? "NUMBER" : "FILE"
+        let hint = (words + [stand]).lazy.compactMap { Hint.of([name ?? "", $0], in: Hint.options) }.first
+        let remedy = hint.map { " \($0)" } ?? ""
+        let place = "word \(index + 3 - path.count) after `\(path.joined(separator: " "))`"
+        return isNamed
+            ? "Unexpected argument '\(word)'.\(remedy.replacingLiterally(stand, with: word))"
+            : "Unexpected argument: \(place).\(remedy)"
+    }
+}
+
 /// What those may type who know pass, gopass, op, envchain, secret-tool, aws-vault or bw. Where a verb has one plain meaning, it is an alias.
 private enum Hint {
     /// Verbs, and what does the same here.
-    private static let table = """
+    static let verbs = """
         find search: `lockbox list '*TEXT*'` finds keys, and `--attribute NAME=TEXT` items.
         lookup: `lockbox get KEY` prints a value, and `lockbox list --attribute NAME=TEXT` finds keys.
         grep: No command searches values: `lockbox list | while read -r key; do lockbox get "$key" | grep -q TEXT && echo "$key"; done`.
@@ -146,11 +239,37 @@ private enum Hint {
         pwgen: `lockbox generate`.
         completion: `lockbox --generate-completion-script bash`, zsh or fish.
         version: `lockbox --version`.
+        expire tag label: `lockbox change KEY` with --expires, --attribute NAME=TEXT or --label.
+        clip: `lockbox get KEY -c`.
+        rekey: `lockbox rotate`.
+        tree: `lockbox list --tree`.
+        uninstall destroy reset wipe purge: `lockbox clear` removes the items of a prefix. A store: `lockbox lock --all`, delete the \
+        folder that `lockbox status` names, then `lockbox accept-restored`. The program: `Scripts/install-command --uninstall`.
         """
 
-    static func of(_ verb: String) -> String? {
+    /// A command with options or arguments that it does not have, and what there is. NUMBER and FILE stand for an argument.
+    static let options = """
+        set -m --multiline -e --echo: It is not needed: all of standard input is the value, also several lines.
+        set -f --force: It is not needed: a value is replaced. At a terminal it asks first, unless -y is given.
+        set --value --password --secret: The value is read from standard input: an argument is visible to others.
+        remove -f --force -r -R --recursive: -y leaves out the question. Keys are names, not folders.
+        move copy -f --force: --replace overwrites an existing item.
+        generate -n --no-symbols: It is not needed: without --alphabet all, there are letters and digits only.
+        generate -i --in-place -f --force: An existing item gets the new value and keeps its attributes. It asks first, unless -y is given.
+        generate NUMBER: --length NUMBER is for the number of characters.
+        inject FILE: --in FILE reads the template.
+        otp insert append: `lockbox set KEY` stores the URI, and `lockbox otp KEY` prints a code.
+        change --tag --tags: --attribute NAME=TEXT is what items are found by.
+        list -r -R --recursive: It is not needed: all keys of the prefix are printed.
+        export --out -o --output: The file is an argument: `lockbox export FILE`.
+        clear --all: It removes the items of one prefix: `lockbox clear --prefix PREFIX`.
+        """
+
+    /// The hint of the first line that begins with all of these words.
+    static func of(_ words: [String], in table: String) -> String? {
         table.split(separator: "\n").lazy.map { $0.split(separator: ": ", maxSplits: 1) }
-            .first { $0[0].split(separator: " ").contains(verb[...]) }.map { String($0[1]) }
+            .first { line in words.allSatisfy { line[0].split(separator: " ").contains($0[...]) } }
+            .map { String($0[1]) }
     }
 }
 
@@ -158,11 +277,18 @@ private enum Hint {
 enum Similar {
     /// ` Did you mean NAME?`, or nothing.
     static func question(_ typed: String, _ names: some Sequence<String>) -> String {
-        let limit = max(1, min(3, typed.count / 3))
-        let found = names.filter { $0 != typed }.map { ($0, distance(typed.lowercased(), $0.lowercased())) }
-            .filter { $0.1 <= limit }
-            .min { ($0.1, $0.0) < ($1.1, $1.0) }
-        return found.map { " Did you mean \($0.0.onOneLine)?" } ?? ""
+        name(like: typed, among: names).map { " Did you mean \($0.onOneLine)?" } ?? ""
+    }
+
+    /// The name that begins with what was typed, or differs from it in at most a third of its characters.
+    static func name(like typed: String, among names: some Sequence<String>) -> String? {
+        let begin = typed.lowercased()
+        return names.filter { $0 != typed }.map { ($0, distance(begin, $0.lowercased())) }
+            .filter { name, distance in
+                distance * 3 <= max(begin.count, name.count)
+                    || begin.count > 1 && name.lowercased().hasPrefix(begin)
+            }
+            .min { ($0.1, $0.0) < ($1.1, $1.0) }?.0
     }
 
     /// The number of characters to insert, remove, replace or exchange with the next one.

@@ -52,6 +52,7 @@ import ArgumentParser
             try StandardDescriptors.occupy()
             let arguments = try arguments()
             if arguments.isEmpty { throw noCommand }
+            try checkTopic(arguments)
             Extension.startIfNeeded(arguments)
             if try QuickStart.run(arguments) { return }
             var command = try parseAsRoot(arguments)
@@ -66,6 +67,14 @@ import ArgumentParser
         canReadArguments
             ? Failure(.usage, "There is no command. See `lockbox --help`.")
             : Failure(.inputOutput, "The arguments cannot be read: mount /proc, and run the command again.")
+    }
+
+    /// The parser answers `help` with an unknown command as if there were none.
+    private static func checkTopic(_ arguments: [String]) throws {
+        guard arguments.first == "help", let topic = arguments.dropFirst().first, !topic.hasPrefix("-"),
+            topic != "add", UsageMessage.isNoCommand(topic)
+        else { return }
+        throw Failure(.usage, UsageMessage.text("", [topic]))
     }
 
     /// Replaces the name of a credential helper with the corresponding subcommand.
@@ -85,7 +94,8 @@ import ArgumentParser
         // During shell completion, a message would be useless.
         if arguments.first == "---completion" { endProcess(ExitStatus.usage.rawValue) }
         let isUsage = exitCode(for: error) == .validationFailure && !(error is Failure)
-        let failure = isUsage ? Failure(.usage, usage(error, arguments)) : Failure(error)
+        let failure =
+            isUsage ? Failure(.usage, UsageMessage.text(message(for: error), arguments)) : Failure(error)
         if DockerCredentialCommand.isRunning { DockerCredentialCommand.leave(with: failure) }
         leave(with: failure)
     }
@@ -102,16 +112,6 @@ import ArgumentParser
             leave(with: Failure(error))
         }
         endProcess(ExitStatus.done.rawValue)
-    }
-
-    private static func usage(_ error: any Error, _ arguments: [String]) -> String {
-        var commands = ["help": ["store"]]
-        for command in configuration.groupedSubcommands.flatMap(\.subcommands) {
-            for name in [command._commandName] + command.configuration.aliases {
-                commands[name] = command.configuration.subcommands.map { $0._commandName }
-            }
-        }
-        return UsageMessage.text(message(for: error), arguments, commands: commands)
     }
 }
 

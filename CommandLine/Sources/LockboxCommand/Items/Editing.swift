@@ -7,7 +7,7 @@ struct EditCommand: Command {
         edit: Change a value in your editor.
 
         $VISUAL or $EDITOR, otherwise vi, gets the value in a file that only you can read, in memory, and that is gone when this command ends. \
-        The value is stored only if it was changed; the item's class, expiry and attributes stay. \
+        The value is stored only if it was changed; the item's class, expiry and attributes stay. A key without an item gets one. \
         vim and neovim are told to keep no copies of their own; other editors may.
 
         Example: EDITOR=nano lockbox edit token
@@ -24,6 +24,9 @@ struct EditCommand: Command {
         let place = try ItemKey(prefix: store.prefix, key: key)
         var old = try store.unlocking(for: key) { try store.backend.item(for: place, now: Date()) }
         guard let value = try edited(old?.value ?? .text("")) else {
+            if old == nil {
+                throw Failure(.noSuchItem, "There is no item \(key.onOneLine); none was made.")
+            }
             return store.say("The value is the same. Nothing was changed.")
         }
         while true {

@@ -90,7 +90,10 @@ struct ListCommand: Command {
 
     @Option(
         name: .customLong("attribute"),
-        help: "Only items with this searchable attribute, as NAME=TEXT. Can be repeated: all must match."
+        help: .init(
+            "Only items with this searchable attribute. Can be repeated: all must match.",
+            valueName: "NAME=TEXT"
+        )
     )
     var attributes: [AttributePair] = []
 
@@ -129,7 +132,7 @@ struct ListCommand: Command {
         }
         if !isAny, items.isEmpty, let pattern {
             store.say(
-                "No key matches \(pattern.onOneLine). A pattern is for the whole key: 'web*' finds those that begin with web."
+                "No key matches \(pattern.onOneLine). A pattern is for the whole key: '*TEXT*' finds those that contain TEXT."
             )
         }
         items.sort { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) }
@@ -198,6 +201,10 @@ struct InfoCommand: Command {
         guard let item = try store.backend.attributes(for: place, now: nil) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }
         let expired = item.isExpired(at: Date()) ? " (expired)" : ""
+        // What a locked value is as text, is not known.
+        let value = try? store.backend.value(for: place, now: nil)
+        let text = value.flatMap { $0.isText ? try? $0.plain(key) : nil }
+        let size = text?.count ?? item.size
         let attributes = item.searchable.sorted { $0.key < $1.key }.map { ("attribute", "\($0)=\($1)") }
         try Output.fields(
             [
@@ -206,8 +213,11 @@ struct InfoCommand: Command {
                 ("created", item.created.local),
                 ("modified", item.modified.local),
                 ("expires", (item.expires?.local ?? "never") + expired),
-                ("format", "\(item.format)"),
-                ("size", "\(item.size) bytes\(item.format == .json ? " of JSON" : "")"),
+                ("format", text == nil ? "\(item.format)" : "text"),
+                (
+                    "size",
+                    "\(size) \(size == 1 ? "byte" : "bytes")\(text == nil && item.format == .json ? " of JSON" : "")"
+                ),
                 ("label", item.label ?? "-"),
                 ("comment", item.comment ?? "-"),
             ] + attributes

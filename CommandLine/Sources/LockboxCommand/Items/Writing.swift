@@ -181,8 +181,10 @@ struct ItemOptions: ParsableArguments {
 
     @Option(
         name: .customLong("attribute"),
-        help:
-            "A text that the item can be found by, as NAME=TEXT. Can be repeated. Others stay. Not for secrets."
+        help: .init(
+            "A text that the item can be found by. Can be repeated. Others stay. Not for secrets.",
+            valueName: "NAME=TEXT"
+        )
     )
     var attributes: [AttributePair] = []
 

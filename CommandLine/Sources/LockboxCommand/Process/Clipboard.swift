@@ -61,7 +61,10 @@ enum Clipboard {
         if value.count > 74_000 { throw Failure(.usage, "The value is too long for a terminal's clipboard.") }
         try Terminal.show(
             "\u{1B}]52;c;\(value.base64EncodedString())\u{07}",
-            "There is no clipboard: neither a display with wl-copy, xclip or xsel, nor a terminal."
+            orElse: Failure(
+                .inputOutput,
+                "There is no clipboard: neither a display with wl-copy, xclip or xsel, nor a terminal."
+            )
         )
         return false
     }

@@ -27,17 +27,18 @@ enum Terminal {
 
     /// Reads a line, without echo unless `isShown`.
     ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask. Another one if the line is too long for a
-    ///   terminal, is not UTF-8, or has control characters.
+    /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask, for a secret with the status that one is
+    ///   needed. Another one if the line is too long for a terminal, is not UTF-8, or has control characters.
     static func secret(_ question: String, isShown: Bool = false, otherwise: String) throws -> TypedSecret {
+        let refused = isShown ? ExitStatus.conflict : .locked
         let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
         defer { close(terminal) }
-        guard terminal >= 0, isInForeground(terminal) else { throw Failure(.locked, otherwise) }
+        guard terminal >= 0, isInForeground(terminal) else { throw Failure(refused, otherwise) }
         let silence = isShown ? nil : Silence(terminal)
         defer { silence?.end() }
         let question = question.onOneLine
         guard write(terminal, question, question.utf8.count) >= 0, let line = readLine(terminal) else {
-            throw Failure(.locked, "Nothing was entered.")
+            throw Failure(refused, "Nothing was entered.")
         }
         if !isShown, hasMoreLines(terminal) {
             throw Failure(.usage, "More than one line was entered. Nothing was changed.")
@@ -76,12 +77,12 @@ enum Terminal {
 
     /// Writes to the user's terminal, and to nothing that may be in its place.
     ///
-    /// - Throws: A ``Failure`` with the message `otherwise` if there is no terminal.
-    static func show(_ text: String, _ otherwise: String) throws {
+    /// - Throws: `failure` if there is no terminal.
+    static func show(_ text: String, orElse failure: Failure) throws {
         let terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC)
         defer { close(terminal) }
         guard terminal >= 0, Output.writeAll(Data(text.utf8), to: terminal) else {
-            throw Failure(.locked, otherwise)
+            throw failure
         }
     }
 

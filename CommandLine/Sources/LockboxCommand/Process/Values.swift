@@ -89,10 +89,12 @@ extension JSONValue {
 extension ArchivedValue {
     /// The value for programs that do not know Lockbox: the characters of a string, otherwise the stored bytes.
     func plain(_ key: String) throws -> Data {
-        guard format == .json, data.first(where: { !Self.spaces.contains($0) }) == UInt8(ascii: "\"") else {
-            return data
-        }
-        return Data(try decode(String.self, key).utf8)
+        isText ? Data(try decode(String.self, key).utf8) : data
+    }
+
+    /// Whether it is a string of JSON, as which text is stored.
+    var isText: Bool {
+        format == .json && data.first { !Self.spaces.contains($0) } == UInt8(ascii: "\"")
     }
 
     static func text(_ text: String) throws -> ArchivedValue {
@@ -106,11 +108,12 @@ extension ArchivedValue {
 
     /// A part of a JSON value.
     func field(_ path: String, _ key: String) throws -> ArchivedValue {
-        guard let part = try (format == .json ? decode(JSONValue.self, key) : nil)?[path[...]] else {
-            throw Failure(
-                .noSuchItem,
-                "The value for the key \(String(reflecting: key)) has no member \(path.onOneLine)."
-            )
+        let value = try format == .json ? decode(JSONValue.self, key) : nil
+        guard let part = value?[path[...]] else {
+            let problem =
+                value?.text == nil
+                ? "has no member \(path.onOneLine)" : "is a text, not JSON, so it has no members"
+            throw Failure(.noSuchItem, "The value for the key \(String(reflecting: key)) \(problem).")
         }
         return try ArchivedValue(data: JSONValueCoder().encode(part), format: .json)
     }

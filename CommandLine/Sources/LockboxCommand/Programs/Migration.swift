@@ -185,8 +185,11 @@ struct ImportedFile: ParsableArguments {
         leavingOut omission: (String) -> String? = { _ in nil },
         _ item: ImportOptions.Item
     ) throws {
-        let source = try source(text())
+        let text = try text()
+        let source = source(text)
         try migration.run(store, source, named: file, removing: remove, leavingOut: omission, item)
+        if remove || migration.dryRun || text != nil { return }
+        store.tell("\(file.onOneLine) still has them in plain text: --remove takes them out.")
     }
 
     /// Returns the text of a pipe, which cannot be read twice, or nil for a file, which the library reads.

@@ -81,9 +81,13 @@ struct Reference {
         guard let parts = text.wholeMatch(of: /lockbox:\/\/([^\/#]+)\/([^#]+)(?:#(.+))?/),
             let prefix = References.decoded(parts.1), let key = References.decoded(parts.2)
         else {
+            let key = text.wholeMatch(of: /lockbox:\/\/([^\/#]+)/)?.1
+            let remedy = key.map {
+                " If it is a key, put the prefix before it: lockbox://\(allowed.last!.onOneLine)/\(String($0).onOneLine)."
+            }
             throw Failure(
                 .usage,
-                "\(place)This is no reference lockbox://prefix/key#field. Nothing was done."
+                "\(place)This is no reference lockbox://prefix/key#field.\(remedy ?? "") Nothing was done."
             )
         }
         guard allowed.contains(prefix) else {

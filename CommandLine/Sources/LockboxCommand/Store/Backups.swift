@@ -195,7 +195,31 @@ struct ImportCommand: Command {
         return try .passphrase(Terminal.secret("Passphrase of the backup: ", otherwise: otherwise).source)
     }
 
+    /// Before a passphrase is asked for. The library says more of a backup that was changed on its way.
+    private func checkFile() throws {
+        if let first = keys.first, file != "-", access(file, F_OK) != 0, access(first, F_OK) == 0 {
+            throw Failure(.usage, "The file comes last: lockbox import KEY FILE.")
+        }
+        var status = stat()
+        guard stat(file, &status) == 0, [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else { return }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        let count = read(descriptor, &bytes, bytes.count)
+        let visible = bytes.prefix(max(0, count)).drop { !(0x21...0x7E).contains($0) }.filter { $0 != 0 }
+        let text = String(decoding: visible, as: UTF8.self)
+        let begins = ["age-encryption.org/", "-----BEGIN AGE ENCRYPTED FILE-----", "LBXE"]
+        let isBackup = begins.contains { text.hasPrefix($0) || $0.hasPrefix(text) }
+        if isBackup, status.st_mode & S_IFMT == S_IFREG { return }
+        throw Failure(
+            .conflict,
+            "\(file.onOneLine) is not a Lockbox backup. For what other programs keep, there are `lockbox import-env`, import-netrc and "
+                + "import-pass. Nothing was imported."
+        )
+    }
+
     func run() throws {
+        try checkFile()
         if list {
             let secret = try backupSecret()
             let keys = try naming { try SealedBackend.keys(ofBackup: file, with: secret) }

@@ -90,8 +90,13 @@ struct AcceptRestoredCommand: Command {
         }
         if !yes { try confirm(store) }
         try store.makingKeys("accept-restored") { try accept(store, $0) }
+        guard let status = try store.backend.status() else {
+            return try store.report(
+                "Accepted: there is no store in \(store.location.onOneLine). The next `lockbox set` makes a new one, without a passcode."
+            )
+        }
         try store.report("The restored store is accepted. Its keys are new.")
-        if try store.backend.status()?.slots.isEmpty ?? true {
+        if status.slots.isEmpty {
             try store.report(
                 "It has no passcode: everyone with its device key can read it. If it had one, it is not your store."
             )
@@ -110,7 +115,6 @@ struct AcceptRestoredCommand: Command {
     private func confirm(_ store: Store) throws {
         let otherwise =
             "There is no terminal to ask at: use --yes if you restored the store yourself. Nothing was changed."
-        if !Terminal.canAsk { throw Failure(.conflict, otherwise) }
         try Terminal.confirm(
             "Everything written since this copy was made is lost. If you did not put it there, an attacker may have made it. "
                 + "Accept \(store.location.onOneLine)?",

@@ -261,7 +261,7 @@ struct RecoveryCommand: Command {
         let none = "\(Self.noTerminal)."
         try Terminal.show(
             "Write this recovery code down. It is not shown again.\n\n    \(code.text)\n\n",
-            none
+            orElse: Failure(.locked, none)
         )
         for _ in 1...2 {
             let typed = try Terminal.secret("Type it back: ", otherwise: none)

@@ -89,7 +89,7 @@ struct Store {
         return Failure(
             .noSuchItem,
             "There is no item for the key \(String(reflecting: key)) under the prefix \(String(reflecting: prefix)) in the "
-                + "store \(location.onOneLine).\(Similar.question(key, keys))"
+                + "store \(location.onOneLine).\(key.contains("*") ? " Keys are not patterns here: `lockbox list` takes one." : Similar.question(key, keys))"
         )
     }
 
