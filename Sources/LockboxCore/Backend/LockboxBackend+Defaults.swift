@@ -70,13 +70,12 @@ extension LockboxBackend {
 
     /// Removes every item with a prefix, one at a time.
     public func removeAll(prefix: String) throws {
-        // Another writer may move one to another key meanwhile.
-        for _ in 0..<16 {
-            let keys = try attributes(prefix: prefix, now: nil).keys
-            if keys.isEmpty { return }
+        var keys = Set(try attributes(prefix: prefix, now: nil).keys)
+        while !keys.isEmpty {
             try keys.forEach(remove)
+            // Another writer may have moved one to another key.
+            keys = Set(try attributes(prefix: prefix, now: nil).keys).subtracting(keys)
         }
-        throw LockboxError.conflict(record: "the items with the prefix \(String(reflecting: prefix))")
     }
 
     /// Removes the expired items with a prefix, and returns their number. Items that cannot be read stay, because their

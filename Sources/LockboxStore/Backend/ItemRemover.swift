@@ -35,22 +35,29 @@ struct ItemRemover: Sendable {
             try storage.asFiles?.synchronize(namespace)
             return try keys.checkIsThere()
         }
-        // First without a lock, so that others need not wait for long. Then what was moved or written meanwhile.
-        _ = try removeListed(in: namespace, under: nil)
+        // Each record is removed once: what is there later is another item.
+        var removed: Set<RecordID> = []
+        _ = try removeListed(in: namespace, besides: &removed, under: nil)
+        // Now the items that were moved meanwhile.
         var conflicts = ConflictLimit()
         while true {
             let lock = try storage.lockIfSupported([namespace])
             defer { lock?.release() }
-            guard let left = try removeListed(in: namespace, under: lock) else { return }
+            guard let left = try removeListed(in: namespace, besides: &removed, under: lock) else { return }
             try conflicts.check(left, storage)
         }
     }
 
     /// - Returns: A record that may be left, under its name or another one. Under a lock, no item is moved.
-    private func removeListed(in namespace: String, under lock: (any StorageLock)?) throws -> RecordName? {
+    private func removeListed(
+        in namespace: String,
+        besides removed: inout Set<RecordID>,
+        under lock: (any StorageLock)?
+    ) throws -> RecordName? {
         var listed: [(item: ItemRecord, revision: RecordRevision?)] = []
         let hasLocks = !storage.limits.isTransactional
         try reader.forEachRecord(in: namespace) { item in
+            if removed.contains(item.id) { return }
             listed.append((ItemRecord(name: item.name, id: item.id), hasLocks ? nil : revision(of: item)))
         }
         var left = lock == nil ? listed.first?.item.name : nil
@@ -60,7 +67,7 @@ struct ItemRemover: Sendable {
             let expected = batch.compactMap { item, revision in revision.map { (item.name, $0) } }
             let changes = batch.map { RecordChange.remove($0.item.name) }
             switch try storage.commit(changes, expecting: Dictionary(expected) { $1 }, under: lock) {
-            case .committed: break
+            case .committed: removed.formUnion(batch.map(\.item.id))
             case .unknown(let error): throw error
             case .conflict: left = changes[0].record
             }

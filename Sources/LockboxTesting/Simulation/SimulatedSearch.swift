@@ -165,8 +165,7 @@ extension SimulatedHistory {
             if position.state[key] == nil { return nil }
             next.state[key] = nil
         case .removeOthers(let call):
-            // Also what was written since it was removed.
-            for (index, event) in events.enumerated() {
+            for (index, event) in events.enumerated() where position.progress[index] == 0 {
                 guard case .removeOne(let key, call) = event.effect else { continue }
                 (next.state[key], next.progress[index]) = (nil, Position.done)
             }

@@ -64,21 +64,6 @@ import Testing
         )
     }
 
-    @Test func aRemovalOfAllRemovesWhatIsMovedToARemovedKey() throws {
-        let keys = try (0..<12).map { try key("\($0)") }
-        let storage = LimitedStorage(
-            target: memory,
-            afterCommit: { [others] in
-                let left = keys.filter { (try? others.item(for: $0, now: nil)) != nil }
-                guard !left.isEmpty, let gone = keys.first(where: { !left.contains($0) }) else { return }
-                try? others.move(left[0], to: gone, policy: .addOnly, now: Date())
-            }
-        )
-        for key in keys { try others.write(item(key.key), policy: .addOnly) }
-        try SealedBackend(storage: storage, deviceKey: deviceKey).removeAll(prefix: TestStore.prefix)
-        #expect(try others.attributes(prefix: TestStore.prefix, now: nil).isEmpty)
-    }
-
     @Test func oppositeMovesOfTwoStoresLoseNoItem() throws {
         let (key, item) = (try key("k"), try item("k"))
         let destination = SealedBackend.inMemory()
