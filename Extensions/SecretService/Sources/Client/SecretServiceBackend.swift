@@ -187,7 +187,7 @@
 
         private func withLock<Result>(_ prefix: String, _ body: (Keyring) throws -> Result) throws -> Result {
             try withKeyring { keyring in
-                try keyring.lock("lockbox.keyring.p\(Digest.of([prefix.canonical]))")
+                try keyring.lock("lockbox.keyring.p\(Digest.of([prefix.composed]))")
                 return try body(keyring)
             }
         }
