@@ -257,7 +257,7 @@ public struct Lockbox: Sendable {
     }
 
     /// Removes all items with this prefix, locked, damaged and expired ones included. Other prefixes are not affected. An item that
-    /// another writer moves to another key of the prefix meanwhile is removed too.
+    /// another writer moves to another key of the prefix meanwhile is removed too, unless the call has removed that key before.
     ///
     /// - Throws: ``LockboxError``. Some of the items may have been removed.
     @available(*, noasync, message: "Blocks the thread: call it in try await lockbox.async { }.")

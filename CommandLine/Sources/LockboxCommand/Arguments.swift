@@ -177,7 +177,7 @@ private struct TypedCommand {
         return nil
     }
 
-    /// As the help shows them.
+    /// The options that the help shows.
     private var options: [String] {
         let help = LockboxCommand.helpMessage(for: type, columns: 200).split(separator: "\n")
         let labels = help.compactMap { $0.prefixMatch(of: #/  (-.*?)(?:  |$)/#)?.1 }
@@ -214,7 +214,8 @@ private struct TypedCommand {
     }
 }
 
-/// What those may type who know pass, gopass, op, envchain, secret-tool, aws-vault or bw. Where a verb has one plain meaning, it is an alias.
+/// Verbs and options of pass, gopass, op, envchain, secret-tool, aws-vault and bw, and what does the same here. A verb with one plain
+/// meaning is an alias instead.
 private enum Hint {
     /// Verbs, and what does the same here.
     static let verbs = """

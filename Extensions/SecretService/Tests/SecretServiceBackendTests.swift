@@ -42,9 +42,17 @@
 
         @Test(.enabled(if: DesktopKeyring.isInstalled), arguments: BackendConformance.all)
         func conformsWithGnomeKeyring(_ requirement: BackendConformance) throws {
-            let keyring = try DesktopKeyring.gnome()
-            try requirement.check(damage: { [address = keyring.address] in try Self.damage(address, $1) }) {
-                SecretServiceBackend(keyring.access)
+            for attempt in 1... {
+                let keyring = try DesktopKeyring.gnome()
+                do {
+                    let address = keyring.address
+                    return try requirement.check(damage: { try Self.damage(address, $1) }) {
+                        SecretServiceBackend(keyring.access)
+                    }
+                } catch {
+                    // gnome-keyring 42.1 crashes now and then, whatever it is asked.
+                    if keyring.isRunning || attempt == 3 { throw error }
+                }
             }
         }
 

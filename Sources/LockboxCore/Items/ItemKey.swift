@@ -106,7 +106,7 @@ extension ItemKey: Codable {
 
 extension String {
     /// The string in Unicode normalization form C, in which canonically equivalent strings have the same bytes.
-    package var canonical: String {
+    @_spi(Extensions) public var canonical: String {
         isASCII ? self : String(decoding: _nfcCodeUnits, as: UTF8.self)
     }
 

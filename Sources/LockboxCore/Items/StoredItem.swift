@@ -78,13 +78,8 @@ public struct StoredItem: Sendable, Hashable {
         StoredItem(key: key, value: value, checked: try attributes.claimed(claim))
     }
 
-    /// Creates an item from attributes that an extension has read with the value.
-    @_spi(Extensions) public init(key: ItemKey, value: ArchivedValue, attributes: ItemAttributes) {
-        self.init(key: key, value: value, checked: attributes)
-    }
-
     /// Creates an item from attributes that already match `value`.
-    package init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
+    @_spi(Extensions) public init(key: ItemKey, value: ArchivedValue, checked attributes: ItemAttributes) {
         self.key = key
         self.value = value
         self.attributes = attributes

@@ -33,11 +33,8 @@ final class ItemReader: Sendable {
             var record = itemRecord(of: key, keyring)
             let didReadKeybag = try readBesideKeybag(&record, &keyring)
             let found = try withRecord(record, keyring, atLeast: .max) { contents, id, keyring in
-                if keys.requirements.minimumAccessibility != nil,
-                    let accessibility = ItemHeader.beginning(of: contents.bytes)?.accessibility
-                {
-                    try checkIsAllowed(accessibility, for: key, in: record)
-                }
+                let accessibility = { ItemHeader.beginning(of: contents.bytes)?.accessibility }
+                try checkIsAllowed(accessibility(), for: key, in: record)
                 return try open(contents, id, keyring)
             }
             // An absent record means an absent item, unless the whole store is gone.
@@ -237,9 +234,14 @@ final class ItemReader: Sendable {
 
     /// - Parameter record: If nil, the error names the key.
     /// - Throws: ``LockboxError/requirementNotMet(record:reason:)`` if this program requires a better protected class.
-    func checkIsAllowed(_ accessibility: Accessibility, for key: ItemKey, in record: ItemRecord?) throws {
+    func checkIsAllowed(
+        _ accessibility: @autoclosure () -> Accessibility?,
+        for key: ItemKey,
+        in record: ItemRecord?
+    ) throws {
         guard let minimum = keys.requirements.minimumAccessibility,
-            !ItemKey.isReserved(prefix: key.prefix), accessibility.protection < minimum.protection
+            !ItemKey.isReserved(prefix: key.prefix), let accessibility = accessibility(),
+            accessibility.protection < minimum.protection
         else { return }
         throw LockboxError.requirementNotMet(
             record: record.map { storage.subject(of: $0.name) } ?? .other(key.location),

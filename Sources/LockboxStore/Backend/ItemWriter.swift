@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// Changes items: decides, seals and commits, and decides again if another writer was faster.

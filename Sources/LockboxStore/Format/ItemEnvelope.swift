@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 import LockboxPlatform
 
 /// An item's record: header, metadata box, MACs, value box.

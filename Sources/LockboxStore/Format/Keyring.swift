@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 
 /// The unwrapped keys of a keybag. Immutable but for ``checkedBy``: a changed keybag gets a new instance.
 final class Keyring: Sendable {

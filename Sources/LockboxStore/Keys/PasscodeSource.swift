@@ -1,4 +1,4 @@
-import LockboxCore
+@_spi(Extensions) import LockboxCore
 package import LockboxPlatform
 
 /// The source of a passcode. It is read when the passcode is needed, and the bytes are wiped after use.

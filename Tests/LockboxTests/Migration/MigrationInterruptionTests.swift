@@ -131,6 +131,21 @@ import Testing
         #expect(try store.snapshot() == before)
     }
 
+    /// The run that did it may have been killed before its record, or the new item, was durable.
+    @Test func theAnswerOfANamedMigrationIsDurable() throws {
+        let source = SealedBackend.inMemory()
+        let items = Migration("items", from: .items(["a": Data("1".utf8)]), .string("a"), keepsOldItems: true)
+        let gone = Migration("gone", from: .backend(source, keyPrefix: "old"), .string("b"))
+        #expect(try lockbox.migrate(items)["a"] == .migrated)
+        try lockbox.archiveObject("2", forKey: "b")
+        #expect(try lockbox.migrate(items)["a"] == .migratedBefore)
+        #expect(try lockbox.migrate(gone)["b"] == .alreadyMigrated)
+        let failing = SystemCalls { $0 == .fsync ? .failure(EIO) : nil }
+        for migration in [items, gone] {
+            expectError(.outcomeUnknown) { try store.backend(failing).lockbox().migrate(migration) }
+        }
+    }
+
     // MARK: Changed meanwhile
 
     /// When other items have been migrated already: the new one that came, and the old one that was changed, stay.

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @testable import Lockbox
-@testable import LockboxCore
+@_spi(Extensions) @testable import LockboxCore
 @_spi(Extensions) @testable import LockboxStore
 @_spi(Extensions) import LockboxTesting
 

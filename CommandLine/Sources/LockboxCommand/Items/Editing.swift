@@ -88,7 +88,7 @@ struct EditCommand: Command {
 /// A secret in a file that is in memory.
 private struct MemoryFile {
     private let path: String
-    /// Of a process that removes the file when this is closed, also by a signal that ends this process.
+    /// The pipes of a process that removes the file when they are closed, also by a signal that ends this process.
     private let keeper: (input: CInt, output: CInt)
 
     private static let script = "trap '' TERM HUP; exec 2>/dev/null; cd /; echo; cat >&2; rm -rf \"$1\""
@@ -150,7 +150,7 @@ private struct MemoryFile {
 }
 
 extension String {
-    /// As one word of a shell.
+    /// The text as one word of a shell.
     var quotedForShell: String {
         wholeMatch(of: /[A-Za-z0-9_.,:\/+@%=-]+/) == nil ? "'\(replacing("'", with: "'\\''"))'" : self
     }

@@ -201,7 +201,7 @@ struct InfoCommand: Command {
         guard let item = try store.backend.attributes(for: place, now: nil) else { throw store.missing(key) }
         if json { return try Output.json(ItemDescription(key, item)) }
         let expired = item.isExpired(at: Date()) ? " (expired)" : ""
-        // What a locked value is as text, is not known.
+        // A locked value may be a text, which cannot be told.
         let value = try? store.backend.value(for: place, now: nil)
         let text = value.flatMap { $0.isText ? try? $0.plain(key) : nil }
         let size = text?.count ?? item.size

@@ -57,7 +57,7 @@ enum Clipboard {
             close(input)
             if try !Input.all(from: output, "The clipboard").isEmpty { return true }
         }
-        // What terminals take (xterm: 100,000 characters).
+        // Terminals take no more (xterm: 100,000 characters).
         if value.count > 74_000 { throw Failure(.usage, "The value is too long for a terminal's clipboard.") }
         try Terminal.show(
             "\u{1B}]52;c;\(value.base64EncodedString())\u{07}",

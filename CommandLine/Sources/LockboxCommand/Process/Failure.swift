@@ -108,12 +108,9 @@ extension LockboxError {
         case .rolledBack(.record(let record), let reason):
             "\(record.onOneLine) does not match the keys of the store: \(reason). An attacker may have put back an old keybag. "
                 + "Restore the newest copy of the whole store, or remove the item. Nothing was changed."
-        case .rolledBack(.keybag(let store), let reason) where reason.hasPrefix("it does not exist"):
-            "If you removed it yourself, run `lockbox accept-restored`: \(store.onOneLine) does not match what was seen before: \(reason). "
-                + "If not, restore the newest copy of it. Nothing was changed."
         case .rolledBack(let record, let reason):
             "\(record.onOneLine) does not match what was seen before: \(reason). An attacker may have put back an old copy. "
-                + "If you restored it yourself, run `lockbox accept-restored`. Nothing was changed."
+                + "If you restored or removed it yourself, run `lockbox accept-restored`. Nothing was changed."
         case .storeNotFound(let location):
             "There is no store in \(location.onOneLine). `lockbox set KEY` makes one. If there should be one, check --directory and "
                 + "the user."

@@ -117,7 +117,7 @@ enum CopySource: String, CaseIterable, ExpressibleByArgument {
 }
 
 extension DoctorCommand {
-    /// What the user's programs find as a keyring, and what to do. Nil if this executable cannot tell.
+    /// The keyring that the user's programs find, and what to do. Nil if this executable cannot tell.
     static var keyring: String? {
         #if SecretService
             let keyring = UserKeyring.look()
@@ -169,7 +169,7 @@ extension DoctorCommand {
                 return false
             }
             var result: CInt = 0
-            // As the first process of a container, it gets others' children too.
+            // The first process of a container gets others' children too.
             while true {
                 let ended = waitpid(-1, &result, WNOHANG)
                 if ended < 0, errno != EINTR { throw Failure.system("It is not known how the command ended") }

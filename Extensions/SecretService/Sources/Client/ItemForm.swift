@@ -98,7 +98,7 @@
             return StoredItem(
                 key: key,
                 value: value,
-                attributes: try metadata.attributes(size: value.data.count, record)
+                checked: try metadata.attributes(size: value.data.count, record)
             )
         }
 
@@ -151,7 +151,7 @@
         // MARK: Keys
 
         static func location(of key: ItemKey) -> String {
-            "service \(String(reflecting: key.prefix.composed)), username \(String(reflecting: key.key.composed))"
+            "service \(String(reflecting: key.prefix.canonical)), username \(String(reflecting: key.key.canonical))"
         }
 
         static func attributes(of key: ItemKey) -> [String: String] {
@@ -160,7 +160,7 @@
 
         /// Texts of D-Bus have no NUL, with which Lockbox's own prefixes begin.
         static func name(_ part: String) -> String {
-            let text = part.composed
+            let text = part.canonical
             guard text.utf8.contains(0) || text.hasPrefix(escape) else { return text }
             return escape + text.utf8.hexadecimal
         }
@@ -219,10 +219,5 @@
                 )
             } catch { throw .corrupt(record: .record(record), reason: "its attributes are not valid") }
         }
-    }
-
-    extension String {
-        /// In Unicode normalization form C, as Lockbox compares keys.
-        var composed: String { String(decoding: _nfcCodeUnits, as: UTF8.self) }
     }
 #endif

@@ -10,8 +10,8 @@
     /// let lockbox = try Lockbox(keyPrefix: "com.example.app", backend: SecretServiceBackend())
     /// ```
     ///
-    /// The prefix is the attribute `service` and the key `username`, so an archived `String` is what Python's keyring and go-keyring
-    /// find under these names, and what they have stored there is read as a `String`.
+    /// The prefix is the attribute `service`, and the key is `username`. Python's keyring and go-keyring find an archived `String` under
+    /// these names, and the app reads as a `String` what they have stored.
     ///
     /// - A keyring is one lock for all classes. While it is locked, every call throws
     ///   ``LockboxError/interactionNotAllowed(_:)``, unless the user may be asked: see ``init(promptLimit:)``.
@@ -187,7 +187,7 @@
 
         private func withLock<Result>(_ prefix: String, _ body: (Keyring) throws -> Result) throws -> Result {
             try withKeyring { keyring in
-                try keyring.lock("lockbox.keyring.p\(Digest.of([prefix.composed]))")
+                try keyring.lock("lockbox.keyring.p\(Digest.of([prefix.canonical]))")
                 return try body(keyring)
             }
         }

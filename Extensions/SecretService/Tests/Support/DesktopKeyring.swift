@@ -61,6 +61,8 @@
             try? FileManager.default.removeItem(at: folder)
         }
 
+        var isRunning: Bool { processes.allSatisfy(\.isRunning) }
+
         var access: KeyringAccess { KeyringAccess(address: address) }
 
         private static let script = #"""
