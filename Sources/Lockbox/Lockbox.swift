@@ -125,6 +125,58 @@ public struct Lockbox: Sendable {
         try perform(operation(archived, key, options: options))
     }
 
+    /// Returns the write of a value, or the removal of an item for nil.
+    func operation(_ value: ArchivedValue?, _ key: String, options: WriteOptions) throws(LockboxError)
+        -> ItemOperation
+    {
+        let key = try itemKey(key)
+        guard let value else {
+            try UnknownAnswers.check(key, of: self)
+            return .removeReadable(key, now: now())
+        }
+        return .write(ItemChanges(value: value, options: options, modified: now()), to: key)
+    }
+
+    func perform(_ operation: ItemOperation) throws {
+        if case .write(let changes, let key) = operation { return try changing().write(changes, to: key) }
+        try changing().apply([operation])
+    }
+
+    /// Returns nil for nil, however deep it is in optionals.
+    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws(LockboxError)
+        -> ArchivedValue?
+    {
+        if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
+            return try optional.archived(by: self, key)
+        }
+        if Value.self == Data.self, let data = value as? Data {
+            return try ArchivedValue(data: data, format: .data)
+        }
+        let data: Data
+        do { data = try coder.encode(value) } catch {
+            throw LockboxError.encodingFailed(key: key, underlying: error)
+        }
+        let archived = try ArchivedValue(data: data, format: coder.format)
+        do { try checkDecodes(Value.self, data) } catch {
+            throw LockboxError.encodingFailed(key: key, underlying: Undecodable(underlying: error))
+        }
+        return archived
+    }
+
+    /// The old value must not be replaced by one that cannot be read, such as JSON with a Decimal that is NaN.
+    private func checkDecodes<Value>(_: Value.Type, _ data: Data) throws {
+        if let type = Value.self as? any Decodable.Type {
+            _ = try coder.decode(type, from: data)
+        } else if coder.format == .json {
+            _ = try coder.decode(AnyJSON.self, from: data)
+        }
+    }
+
+    /// Any JSON that is well-formed.
+    private struct AnyJSON: Decodable {
+        init(from decoder: any Decoder) {}
+    }
+
     /// Returns the value for a key.
     ///
     /// - Parameters:
@@ -314,58 +366,6 @@ extension Lockbox {
     package func changing(_ prefix: String? = nil) throws(LockboxError) -> any LockboxBackend {
         try UpdateClosure.check(self, prefix ?? keyPrefix)
         return backend
-    }
-
-    /// Returns the write of a value, or the removal of an item for nil.
-    func operation(_ value: ArchivedValue?, _ key: String, options: WriteOptions) throws(LockboxError)
-        -> ItemOperation
-    {
-        let key = try itemKey(key)
-        guard let value else {
-            try UnknownAnswers.check(key, of: self)
-            return .removeReadable(key, now: now())
-        }
-        return .write(ItemChanges(value: value, options: options, modified: now()), to: key)
-    }
-
-    func perform(_ operation: ItemOperation) throws {
-        if case .write(let changes, let key) = operation { return try changing().write(changes, to: key) }
-        try changing().apply([operation])
-    }
-
-    /// Returns nil for nil, however deep it is in optionals.
-    package func archive<Value: Encodable>(_ value: Value, _ key: String) throws(LockboxError)
-        -> ArchivedValue?
-    {
-        if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
-            return try optional.archived(by: self, key)
-        }
-        if Value.self == Data.self, let data = value as? Data {
-            return try ArchivedValue(data: data, format: .data)
-        }
-        let data: Data
-        do { data = try coder.encode(value) } catch {
-            throw LockboxError.encodingFailed(key: key, underlying: error)
-        }
-        let archived = try ArchivedValue(data: data, format: coder.format)
-        do { try checkDecodes(Value.self, data) } catch {
-            throw LockboxError.encodingFailed(key: key, underlying: Undecodable(underlying: error))
-        }
-        return archived
-    }
-
-    /// The old value must not be replaced by one that cannot be read, such as JSON with a Decimal that is NaN.
-    private func checkDecodes<Value>(_: Value.Type, _ data: Data) throws {
-        if let type = Value.self as? any Decodable.Type {
-            _ = try coder.decode(type, from: data)
-        } else if coder.format == .json {
-            _ = try coder.decode(AnyJSON.self, from: data)
-        }
-    }
-
-    /// Any JSON that is well-formed.
-    private struct AnyJSON: Decodable {
-        init(from decoder: any Decoder) {}
     }
 
     /// Decodes a value of an item.

@@ -17,6 +17,53 @@ struct ItemWriter: Sendable {
         try commit([edit(changes, to: key, keyring)], with: keyring)
     }
 
+    /// Returns the keys to change an item with. Creates the store if `creating` is true.
+    ///
+    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
+    private func keyring(orNotFound key: ItemKey, creating: Bool) throws -> Keyring {
+        guard let keyring = try keys.keyring(creating: creating) else {
+            throw LockboxError.itemNotFound(key: key.key)
+        }
+        return keyring
+    }
+
+    private func edit(_ changes: ItemChanges, to key: ItemKey, _ keyring: Keyring) -> ItemEdit {
+        ItemEdit(record: reader.itemRecord(of: key, keyring)) { try decision(changes, to: key, in: $0, $1) }
+    }
+
+    /// Decides a change of an item's parts.
+    private func decision(
+        _ changes: ItemChanges,
+        to key: ItemKey,
+        in record: ItemRecord,
+        _ keyring: Keyring
+    ) throws -> Decision {
+        guard let value = changes.value else {
+            // Sealed again, because the boxes of an item are bound to each other.
+            let old = try reader.openItem(record, keyring, at: changes.expiryTime)
+            return Decision(storing: try changes.item(after: old.content, for: key), inPlaceOf: old)
+        }
+        let old = try reader.existingItem(record, keyring, at: changes.modified)
+        try changes.options.policy.check(key: key.key, exists: old.content.exists)
+        if let damage = old.content.damage, changes.options.policy == .updateOnly { throw damage }
+        try checkIsOpen(old.content, keyring)
+        // A value that is equal keeps the claim. One that cannot be read is replaced.
+        if old.content.attributes?.claim != nil,
+            let whole = try? reader.openItem(record, keyring, at: changes.modified)
+        {
+            return Decision(storing: try changes.item(after: whole.content, for: key), inPlaceOf: whole)
+        }
+        let attributes = try changes.attributes(after: old.content.attributes, value: value)
+        return Decision(storing: StoredItem(key: key, value: value, checked: attributes), inPlaceOf: old)
+    }
+
+    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
+        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
+            return
+        }
+        throw LockboxError.interactionNotAllowed(accessibility)
+    }
+
     func apply(_ operations: [ItemOperation]) throws {
         try ItemOperation.checkKeysDiffer(operations)
         let creating = operations.contains { $0.createsItem }
@@ -200,55 +247,6 @@ struct ItemWriter: Sendable {
             return .put(record.name, try seal(item, into: record, with: keyring))
         }
         return (changes, expected)
-    }
-
-    // MARK: Decisions
-
-    /// Returns the keys to change an item with. Creates the store if `creating` is true.
-    ///
-    /// - Throws: ``LockboxError/itemNotFound(key:)`` if there is no store.
-    private func keyring(orNotFound key: ItemKey, creating: Bool) throws -> Keyring {
-        guard let keyring = try keys.keyring(creating: creating) else {
-            throw LockboxError.itemNotFound(key: key.key)
-        }
-        return keyring
-    }
-
-    private func edit(_ changes: ItemChanges, to key: ItemKey, _ keyring: Keyring) -> ItemEdit {
-        ItemEdit(record: reader.itemRecord(of: key, keyring)) { try decision(changes, to: key, in: $0, $1) }
-    }
-
-    /// Decides a change of an item's parts.
-    private func decision(
-        _ changes: ItemChanges,
-        to key: ItemKey,
-        in record: ItemRecord,
-        _ keyring: Keyring
-    ) throws -> Decision {
-        guard let value = changes.value else {
-            // Sealed again, because the boxes of an item are bound to each other.
-            let old = try reader.openItem(record, keyring, at: changes.expiryTime)
-            return Decision(storing: try changes.item(after: old.content, for: key), inPlaceOf: old)
-        }
-        let old = try reader.existingItem(record, keyring, at: changes.modified)
-        try changes.options.policy.check(key: key.key, exists: old.content.exists)
-        if let damage = old.content.damage, changes.options.policy == .updateOnly { throw damage }
-        try checkIsOpen(old.content, keyring)
-        // A value that is equal keeps the claim. One that cannot be read is replaced.
-        if old.content.attributes?.claim != nil,
-            let whole = try? reader.openItem(record, keyring, at: changes.modified)
-        {
-            return Decision(storing: try changes.item(after: whole.content, for: key), inPlaceOf: whole)
-        }
-        let attributes = try changes.attributes(after: old.content.attributes, value: value)
-        return Decision(storing: StoredItem(key: key, value: value, checked: attributes), inPlaceOf: old)
-    }
-
-    private func checkIsOpen(_ old: ExistingItem, _ keyring: Keyring) throws {
-        guard let accessibility = old.attributes?.accessibility, !keyring.isOpen(accessibility) else {
-            return
-        }
-        throw LockboxError.interactionNotAllowed(accessibility)
     }
 
     // MARK: Sealing

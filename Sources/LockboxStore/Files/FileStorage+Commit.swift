@@ -36,6 +36,21 @@ import LockboxPlatform
         return try applyAll(changes, temporary, under: locks, isOwn: given == nil)
     }
 
+    private func writeFiles(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
+        -> TemporaryFiles
+    {
+        func write() throws(LockboxError) -> TemporaryFiles {
+            try TemporaryFiles(changes, folders.folderForWriting(.temporary), progress)
+        }
+        do { return try write() } catch {
+            guard error.isOfRemovedFolder else { throw error.ofWriting }
+            do {
+                try folders.reopen()
+                return try write()
+            } catch { throw error.ofWriting }
+        }
+    }
+
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
     private func confirmRemoval(_ changes: [RecordChange], _ expecting: [RecordName: RecordRevision]) throws
         -> CommitOutcome?
@@ -80,21 +95,22 @@ import LockboxPlatform
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
-        do {
-            return try folders.followingRemovals { () throws(LockboxError) -> FolderLocks.Held in
-                while true {
-                    let folder = try folders.folderForWriting(id)
-                    let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
-                    if try folders.isInPlace(folder, id) {
-                        if lock.isFirst { try folders.synchronize(above: id) }
-                        return (id, folder, lock)
-                    }
-                    lock.release()
-                    try folders.reopen()
+        var wasRemoved = false
+        while true {
+            do {
+                let folder = try folders.folderForWriting(id)
+                let lock = try folder.queue.acquire(folder, timeout: lockTimeout)
+                if try folders.isInPlace(folder, id) {
+                    if lock.isFirst { try folders.synchronize(above: id) }
+                    return (id, folder, lock)
                 }
+                lock.release()
+                try folders.reopen()
+            } catch {
+                guard error.isOfRemovedFolder, !wasRemoved else { throw error.ofWriting }
+                wasRemoved = true
+                do { try folders.reopen() } catch { throw error.ofWriting }
             }
-        } catch {
-            throw error.ofWriting
         }
     }
 
@@ -163,17 +179,6 @@ import LockboxPlatform
         }
     }
 
-    private func writeFiles(_ changes: [RecordChange], _ progress: () -> Void = {}) throws(LockboxError)
-        -> TemporaryFiles
-    {
-        do {
-            return try folders.followingRemovals { () throws(LockboxError) in
-                try TemporaryFiles(changes, folders.folderForWriting(.temporary), progress)
-            }
-        } catch {
-            throw error.ofWriting
-        }
-    }
 }
 
 extension RecordChange {
@@ -249,6 +254,11 @@ final class TemporaryFiles {
 
 /// An error of a system call in the terms of the storage contract.
 extension LockboxError {
+    /// Whether a folder that was open has been removed: another one may be at its path.
+    var isOfRemovedFolder: Bool {
+        if case .storageFailure(_, _, ENOENT, _) = self { true } else { false }
+    }
+
     /// Whether the system refuses the call to this process, or to all of them on this file system.
     var isRefusal: Bool {
         guard case .storageFailure(_, _, let code, _) = self else { return false }

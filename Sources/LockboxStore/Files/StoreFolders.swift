@@ -296,14 +296,6 @@ final class StoreFolders: Sendable {
         if !isStore { throw LockboxError.storeReplaced(location: directory) }
     }
 
-    /// Runs `body`. If a folder that it needs has been removed, opens those that are at the paths now, and runs it again.
-    func followingRemovals<Result>(_ body: () throws(LockboxError) -> Result) throws(LockboxError) -> Result {
-        do { return try body() } catch LockboxError.storageFailure(_, _, ENOENT, _) {
-            try reopen()
-            return try body()
-        }
-    }
-
     // MARK: Descriptors
 
     /// An eighth of the process's descriptors, and at most 64.
