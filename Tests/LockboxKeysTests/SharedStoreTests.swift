@@ -114,7 +114,7 @@ import Lockbox
     // MARK: Records in the kernel
 
     /// The store is locked or unlocked while another process replaces the keybag.
-    @Test(.needsKernelKeyring, arguments: 0..<4)
+    @Test(.needsKernelKeyring, arguments: 0..<5)
     func aLockOrUnlockDuringAChangeStays(_ event: Int) throws {
         let unlock = UserUnlock(kernel: KernelKeyring())
         let keybag = try KeybagContents(), device = try SecretKey.random()
@@ -122,12 +122,16 @@ import Lockbox
         var bytes = slotless
         let old = try bytes.withUnsafeMutableBytes { try Keybag($0, deviceKeys: [device]) }
         defer { _ = try? unlock.remove(old.storeID) }
-        let (present, next) = (keybag.unlockKeys, try KeybagContents().unlockKeys)
-        let keys = UserUnlock.NextKeys(store: old.storeID, device: device, unlockKeys: next)
+        let (present, new) = (keybag.unlockKeys, try KeybagContents().unlockKeys)
+        let keys = UserUnlock.NextKeys(store: old.storeID, device: device, unlockKeys: new)
         func serial(_ level: UnlockLevel) -> KernelKeyring.Serial? {
             KernelKeyring().serial(
                 of: SharedUnlock.KeyKind(level: level, isOfNextKeybag: false).name(old.storeID)
             )
+        }
+        func next(_ level: UnlockLevel) -> KernelKeyring.Serial? {
+            let place = SharedUnlock.KeyKind(level: level, isOfNextKeybag: true)
+            return KernelKeyring().serial(of: place.name(old.storeID))
         }
         #expect(try unlock.publish(old, present, deadline: 0))
         let records = try UnlockLevel.allCases.map { level in
@@ -137,12 +141,18 @@ import Lockbox
                 key: try #require(serial(level))
             )
         }
+        if event == 4 { try unlock.remove(old.storeID) }
         unlock.announce(records, for: keys)
         switch event {
         case 0: break
+        case 4:
+            #expect(
+                UnlockLevel.allCases.allSatisfy { next($0) == nil },
+                "it stays locked from the first step on"
+            )
         case 1: try unlock.remove(old.storeID)
         case 2: try unlock.remove(old.storeID, [.unlocked])
-        default: #expect(try unlock.publish(old, next, deadline: 0))
+        default: #expect(try unlock.publish(old, new, deadline: 0))
         }
         let before = UnlockLevel.allCases.map(serial)
         try unlock.republish(records, for: keys)
@@ -150,14 +160,11 @@ import Lockbox
         switch event {
         case 0:
             #expect(zip(before, after).allSatisfy { $1 != nil && $0 != $1 }, "the control: they are replaced")
-        case 1: #expect(after.allSatisfy { $0 == nil })
+        case 1, 4: #expect(after.allSatisfy { $0 == nil })
         case 2: #expect(serial(.unlocked) == nil && serial(.afterFirstUnlock) != nil)
         default: #expect(before == after)
         }
-        for level in UnlockLevel.allCases {
-            let place = SharedUnlock.KeyKind(level: level, isOfNextKeybag: true)
-            #expect(KernelKeyring().serial(of: place.name(old.storeID)) == nil)
-        }
+        #expect(UnlockLevel.allCases.allSatisfy { next($0) == nil })
     }
 
     /// Between the two steps of a change another process changes the keys, where no lock keeps it out.

@@ -73,7 +73,7 @@ public struct Migration: Sendable {
     /// - Parameters:
     ///   - name: A name that never changes and that no other migration uses: not empty, at most 4,096 bytes of
     ///     UTF-8. If `nil`, nothing is remembered and every run starts from the beginning, like an import on
-    ///     request.
+    ///     request. Two such runs do not wait for each other: what is removed meanwhile may come back.
     ///   - source: The source of the items. By default, items that Lockbox 2 stored in this store.
     ///   - items: The items to migrate, in the order of the report.
     ///   - keepsOldItems: Whether to keep the old items, so that the app can be downgraded. Not possible for
@@ -92,7 +92,7 @@ public struct Migration: Sendable {
     /// - Parameters:
     ///   - name: A name that never changes and that no other migration uses: not empty, at most 4,096 bytes of
     ///     UTF-8. If `nil`, nothing is remembered and every run starts from the beginning, like an import on
-    ///     request.
+    ///     request. Two such runs do not wait for each other: what is removed meanwhile may come back.
     ///   - source: The source of the items. By default, items that Lockbox 2 stored in this store.
     ///   - items: The items to migrate, in the order of the report.
     ///   - keepsOldItems: Whether to keep the old items, so that the app can be downgraded. Not possible for

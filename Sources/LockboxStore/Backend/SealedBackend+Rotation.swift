@@ -176,7 +176,15 @@ extension SealedBackend {
         }
         var old = none
         try add(allOf: keyring, to: &old, &unreadable)
-        try resealBatch(old.own, with: keyring, &resealed, unreadable: &unreadable)
+        // No later call reads them with former keys, so whatever keeps them from being written ends this one.
+        for record in old.own {
+            do { resealed += try writer.reseal([record], with: keyring) } catch let error as LockboxError
+                where error.isDamage
+            {
+                let left = unresealed(record, error)
+                unreadable[left.location] = left
+            }
+        }
         // A commit that made an item use the new keys may not be durable yet.
         for namespace in try storage.namespaces() where keyring.owns(namespace: namespace) {
             // A folder that could not be listed either keeps the keys of its items.

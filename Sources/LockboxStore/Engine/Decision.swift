@@ -101,7 +101,7 @@ struct ItemRecord: Sendable {
     let id: RecordID
     /// The record, if it was read together with others, or nil if it has to be read.
     var contents: KnownContents?
-    /// Whether a commit that expects the present keybag follows.
+    /// Whether a commit follows: one that stores something expects the present keybag.
     var isDecided = false
 }
 

@@ -214,7 +214,7 @@ struct KeyChanges: Sendable {
     /// - Returns: Whether the device key is new, or nil if there is no store any more, which is then known.
     func acceptRestored(_ method: (any UnlockMethod)?) throws -> Bool? {
         guard let opened = try keys.loadIfMade(.exceptRollback) else {
-            if keys.known.memory?.forget(nil) ?? false { return nil }
+            if try keys.known.memory?.forget() ?? false { return nil }
             throw keys.storeIsNotFound
         }
         if method == nil, !opened.keybag.slots.isEmpty {

@@ -122,8 +122,9 @@ struct KeybagWriter: Sendable {
         guard let written = try write(stages, next, opened.keyring.revision, device, lock) else {
             return nil
         }
-        if check == .exceptRollback { try keys.known.accept(opened.keybag) }
-        keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn)
+        let isAccepted = check == .exceptRollback
+        if isAccepted { try keys.known.accept(opened.keybag) }
+        keys.known.learn(writing: stages[stages.count - 1], isOwn: isOwn, isAccepted: isAccepted)
         try endDeviceKey(device, written, lock)
         keys.reader.copies.make(of: keys.reader.copiedRecords, lock)
         // Refuses what does not follow the keybag that was written.

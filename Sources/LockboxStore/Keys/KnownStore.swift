@@ -86,16 +86,19 @@ final class KnownStore: Sendable {
             do { try storage.asFiles?.synchronize(nil) } catch { return }
         }
         let owner = keybag.slots.isEmpty ? nil : keybag.owner.key
-        memory.remember(keybag.storeID, owner, numbers, isUnlocked: isUnlocked)
+        memory.remember(keybag.storeID, owner, numbers: numbers, isUnlocked: isUnlocked)
     }
 
     /// Learns a keybag that this process has written, and lets the user's programs and the counter know.
-    func learn(writing written: KeybagContents, isOwn: Bool) {
+    ///
+    /// - Parameter isAccepted: Whether it follows an older one that its owner has accepted.
+    func learn(writing written: KeybagContents, isOwn: Bool, isAccepted: Bool) {
         if written.numbers.isPlausible {
             memory?.remember(
                 written.storeID,
                 written.slots.isEmpty ? nil : written.owner.key,
-                written.numbers
+                numbers: written.numbers,
+                isAccepted: isAccepted
             )
         }
         counter.follow(written.generation)
@@ -126,6 +129,5 @@ final class KnownStore: Sendable {
     func accept(_ keybag: Keybag) throws {
         let outside = try outside(keybag.storeID)
         process.withLock { $0.accept(keybag, with: outside) }
-        memory?.forget(keybag.storeID)
     }
 }

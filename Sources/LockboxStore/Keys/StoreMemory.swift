@@ -80,48 +80,55 @@ final class StoreMemory: Sendable {
 
     // MARK: Writing
 
-    /// Does nothing if a later keybag is remembered, or if the file cannot be written.
+    /// Does nothing if a later keybag is remembered, or if the file cannot be written just then.
     ///
-    /// - Parameter isUnlocked: Whether this is where the store is now. A program that only follows it may name the folder in another
-    ///   way.
-    func remember(_ store: StoreID, _ owner: [UInt8]?, _ numbers: KeybagNumbers, isUnlocked: Bool = true) {
+    /// - Parameters:
+    ///   - isUnlocked: Whether this is where the store is now. A program that only follows it may name the folder in another way.
+    ///   - isAccepted: Whether the owner has accepted it in the place of a later one.
+    func remember(
+        _ store: StoreID,
+        _ owner: [UInt8]?,
+        numbers: KeybagNumbers,
+        isUnlocked: Bool = true,
+        isAccepted: Bool = false
+    ) {
         let folder = isUnlocked ? folder : entry(of: store)?.folder
         let new = Entry(store: store, owner: owner, numbers: numbers, folder: folder)
         func isKnown(_ entries: [Entry]) -> Bool {
             entries.contains { old in
-                old == new || old.store == store && old.numbers.generation > numbers.generation
+                old == new
+                    || old.store == store && old.numbers.generation > numbers.generation && !isAccepted
             }
         }
         if isKnown(entries) { return }
-        change { entries in
+        _ = try? change { entries in
             if isKnown(entries) { return }
             entries.removeAll { $0.store == store || isHere($0) }
             entries = entries.suffix(Self.maximumEntries - 1) + [new]
         }
     }
 
-    /// Forgets a store, and the one that was in the folder.
+    /// Forgets the store that was in the folder.
     ///
     /// - Returns: Whether there was any.
     @discardableResult
-    func forget(_ store: StoreID?) -> Bool {
-        func isMeant(_ entry: Entry) -> Bool { entry.store == store || isHere(entry) }
-        guard entries.contains(where: isMeant) else { return false }
-        change { $0.removeAll(where: isMeant) }
+    func forget() throws -> Bool {
+        guard entries.contains(where: isHere) else { return false }
+        try change { $0.removeAll(where: isHere) }
         return true
     }
 
-    private func change(_ body: (inout [Entry]) -> Void) {
-        guard let folder = openFolder() else { return }
+    private func change(_ body: (inout [Entry]) -> Void) throws(LockboxError) {
+        guard let folder = openFolder() else {
+            throw .readOnly(location: path, reason: "its folder cannot be opened or made by this user")
+        }
         defer { calls.close(folder) }
-        lock(folder)
+        try lock(folder)
         var entries = entries
         body(&entries)
-        do throws(LockboxError) {
-            var file = try AtomicFile(path, calls)
-            try file.write(entries.flatMap { Array("\($0.line)\n".utf8) })
-            try file.finish()
-        } catch {}
+        var file = try AtomicFile(path, calls)
+        try file.write(entries.flatMap { Array("\($0.line)\n".utf8) })
+        try file.finish()
     }
 
     /// Whether the file's folder is one that this program writes to, or could be made.
@@ -164,11 +171,12 @@ final class StoreMemory: Sendable {
         status.st_mode & S_IFMT == kind && status.st_uid == calls.world.user && status.st_mode & 0o022 == 0
     }
 
-    /// One program after the other changes the file. Gives up after 100 ms: a program that was stopped stops no other one, and a lost
-    /// entry is made again by the next unlock.
-    private func lock(_ folder: CInt) {
+    /// One program after the other changes the file. Gives up after 100 ms: a program that was stopped stops no other one, and the
+    /// next unlock makes the entry.
+    private func lock(_ folder: CInt) throws(LockboxError) {
         let end = calls.world.uptime + .milliseconds(100)
-        while calls.lock(folder) == -Int(EWOULDBLOCK), calls.world.uptime < end {
+        while calls.lock(folder) == -Int(EWOULDBLOCK) {
+            if calls.world.uptime >= end { throw .lockTimeout(location: path) }
             calls.world.sleep(.milliseconds(1))
         }
     }

@@ -163,13 +163,12 @@ final class UserUnlock: Sendable {
     func records(of keybag: Keybag) throws -> [Published] {
         if keybag.slots.isEmpty { return [] }
         return try UnlockLevel.allCases.compactMap { level in
-            let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
-            guard let key = kernel.serial(of: kind.name(keybag.storeID)),
-                let record = try record(Found(kind: kind, key: key), keybag.storeID, keybag.deviceKey)
+            guard let found = present(level, keybag.storeID),
+                let record = try record(found, keybag.storeID, keybag.deviceKey)
             else { return nil }
             // An attacker with the device key can make records, of keys that open nothing.
             do { _ = try keybag.open([level: record.key]) } catch RecordError.notAuthentic { return nil }
-            return Published(record: record, key: key)
+            return Published(record: record, key: found.key)
         }
     }
 
@@ -182,9 +181,18 @@ final class UserUnlock: Sendable {
     }
 
     /// Adds the next keybag's records before the keybag is replaced, so that a matching record exists at every
-    /// instant.
+    /// instant. Not those that were removed since they were read: the store is locked.
     func announce(_ old: [Published], for next: NextKeys) {
-        for old in old { _ = replace(old.record, next, isOfNextKeybag: true) }
+        kernel.withLock {
+            for old in old where old.key == present(old.record.level, next.store)?.key {
+                _ = replace(old.record, next, isOfNextKeybag: true)
+            }
+        }
+    }
+
+    private func present(_ level: UnlockLevel, _ store: StoreID) -> Found? {
+        let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
+        return kernel.serial(of: kind.name(store)).map { Found(kind: kind, key: $0) }
     }
 
     /// Replaces the records after the keybag has been replaced, keeping their deadlines. Removes all others that do not open
@@ -192,11 +200,10 @@ final class UserUnlock: Sendable {
     func republish(_ old: [Published], for next: NextKeys) throws {
         try kernel.withLock {
             for level in UnlockLevel.allCases {
-                let kind = SharedUnlock.KeyKind(level: level, isOfNextKeybag: false)
-                let present = kernel.serial(of: kind.name(next.store))
-                let old = old.first { $0.record.level == level && $0.key == present }
+                let present = present(level, next.store)
+                let old = old.first { $0.record.level == level && $0.key == present?.key }
                 if let old, replace(old.record, next) { continue }
-                if let present, try opens(next, Found(kind: kind, key: present)) { continue }
+                if let present, try opens(next, present) { continue }
                 // Also if the kernel refuses the new record. The store is then locked for processes that have not
                 // unlocked it themselves.
                 try removeNow(next.store, [level])

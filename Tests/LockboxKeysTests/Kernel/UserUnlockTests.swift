@@ -233,14 +233,14 @@ import Testing
         defer { store.lockForEverybody() }
         let old = try store.keyFiles()
         try own.rotateKeys()
-        store.memory.forget(nil)
+        try store.memory.forget()
         #expect(try store.backend().unlock(.value("1234"), scope: .user) == .user)
         let present = try store.keyFiles()
         try store.putBack(old)
         // Not by what it reads: items of the new keys name the old keybag too.
         expectError(.rolledBack) { try store.backend().lockState }
         try store.putBack(present)
-        store.memory.forget(nil)
+        try store.memory.forget()
         #expect(try store.backend().lockbox().unarchiveObject(forKey: "ak") == "old")
         #expect(store.memory.entries.isEmpty)
     }

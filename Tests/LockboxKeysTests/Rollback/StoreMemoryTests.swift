@@ -92,10 +92,10 @@ import Testing
         #expect(other.entries.map(\.owner) == [last.owner.key], "it moves on without an unlock")
         try unlock(otherProgram())
         let old = StoreMemory(store.memory.path + "-that-slept", of: store.directory)
-        old.remember(first.store, first.owner, first.numbers)
+        old.remember(first.store, first.owner, numbers: first.numbers)
         _ = try store.backend(memory: old).slots
-        old.forget(first.store)
-        old.remember(first.store, first.owner, first.numbers)
+        try old.forget()
+        old.remember(first.store, first.owner, numbers: first.numbers)
         try owner.rotateKeys()
         expectError(.authenticationFailed) { _ = try store.backend(memory: old).slots }
         try store.backend(memory: old).acceptRestored(.recoveryCode(.value(code.text)))
@@ -121,7 +121,7 @@ import Testing
         chmod("\(folder)/open", 0o777)
         for place in ["\(folder)/file/a", "\(folder)/open", "/proc/self/a"] {
             let memory = StoreMemory("\(place)/known-stores", of: nil)
-            memory.remember(.random(), nil, .init(generation: 1, epoch: 1))
+            memory.remember(.random(), nil, numbers: .init(generation: 1, epoch: 1))
             #expect(memory.entries.isEmpty && !FileManager.default.fileExists(atPath: memory.path))
         }
     }
@@ -134,9 +134,9 @@ import Testing
             for generation in 1...8 {
                 for store in stores[(4 * thread)..<(4 * thread + 4)] {
                     let memory = StoreMemory(self.store.memory.path, of: nil)
-                    memory.remember(store, nil, .init(generation: UInt64(generation), epoch: 1))
+                    memory.remember(store, nil, numbers: .init(generation: UInt64(generation), epoch: 1))
                     // From a process that read the keybag before, and was slow.
-                    memory.remember(store, nil, .init(generation: UInt64(generation / 2), epoch: 1))
+                    memory.remember(store, nil, numbers: .init(generation: UInt64(generation / 2), epoch: 1))
                 }
             }
         }
@@ -144,14 +144,28 @@ import Testing
         #expect(Set(memory.entries.map(\.numbers.generation)) == [8])
     }
 
+    /// What it writes when it goes on is what it has read, so the others leave the file as it is.
     @Test func aProgramThatWasStoppedWithTheLockStopsNoOther() throws {
         let memory = StoreMemory(store.memory.path, of: nil)
-        memory.remember(StoreID(repeating: 1), nil, .init(generation: 1, epoch: 1))
+        let remembered = { memory.entries.map(\.numbers.generation) }
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 1, epoch: 1))
         let held = open(Path.parent(of: memory.path), O_RDONLY | O_CLOEXEC)
-        defer { close(held) }
         try #require(flock(held, LOCK_EX | LOCK_NB) == 0)
-        memory.remember(StoreID(repeating: 1), nil, .init(generation: 2, epoch: 1))
-        #expect(memory.entry(of: StoreID(repeating: 1))?.numbers.generation == 2)
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1))
+        #expect(remembered() == [1])
+        close(held)
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1))
+        #expect(remembered() == [2])
+    }
+
+    /// Between two changes of the file, another store could be put into the folder.
+    @Test func anAcceptedStoreIsRememberedInOneStep() throws {
+        let memory = StoreMemory(store.memory.path, of: store.directory)
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 9, epoch: 1))
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1))
+        #expect(memory.entries.map(\.numbers.generation) == [9])
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1), isAccepted: true)
+        #expect(memory.entries.map(\.numbers.generation) == [2])
     }
 
     @Test func onlyTheStoresThatWereChangedLastAreRemembered() throws {
@@ -159,7 +173,7 @@ import Testing
         mkdir(Path.parent(of: store.memory.path), 0o700)
         let lines = (0..<count).map { "\(id)\(100 + $0) - \($0) 1\n" }
         try overwrite(store.memory.path, Array(lines.joined().utf8))
-        store.memory.remember(.random(), nil, .init(generation: UInt64(count), epoch: 1))
+        store.memory.remember(.random(), nil, numbers: .init(generation: UInt64(count), epoch: 1))
         #expect(store.memory.entries.map(\.numbers.generation) == (6...count).map(UInt64.init))
     }
 }

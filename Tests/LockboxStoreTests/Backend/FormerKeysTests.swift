@@ -207,10 +207,7 @@ import Testing
     /// Former keys open none, so a change reseals them before anything else.
     @Test func lockboxsOwnRecordsAreResealedAtOnce() throws {
         let owner = try store.backend().setUp(items: ["k": .whenUnlocked])
-        let own = try ItemKey(storedPrefix: "\0own\0\(TestStore.prefix)", key: "k")
-        let value = try ArchivedValue(data: Data("own".utf8), format: .data)
-        let item = try StoredItem(key: own, value: value, accessibility: .always, modified: Date())
-        try owner.write(item, policy: .replace)
+        let (own, value) = try addOwnRecord(to: owner)
         let path = owner.storage.location(of: try owner.recordName(of: own))
         let earlier = try readBytes(path)
         try owner.changePasscode(to: .value("new"), strength: .interactive, resealing: false)
@@ -222,6 +219,42 @@ import Testing
         try owner.rotateKeys()
         expectError(.corrupt) { try open("new").value(for: own, now: nil) }
         #expect(try store.openedKeybag().epochs.count == 1, "nor does it keep keys")
+    }
+
+    private func addOwnRecord(to owner: SealedBackend) throws -> (key: ItemKey, value: ArchivedValue) {
+        let own = try ItemKey(storedPrefix: "\0own\0\(TestStore.prefix)", key: "k")
+        let value = try ArchivedValue(data: Data("own".utf8), format: .data)
+        let item = try StoredItem(key: own, value: value, accessibility: .always, modified: Date())
+        try owner.write(item, policy: .replace)
+        return (own, value)
+    }
+
+    /// The disk is full for a moment. What was not resealed then could never be read again.
+    @Test func ownRecordsThatCannotBeWrittenKeepTheFormerKeys() throws {
+        let own = try addOwnRecord(to: store.backend().setUp(items: ["k": .whenUnlocked]))
+        var (number, isHit) = (0, true)
+        while isHit {
+            number += 1
+            let (store, renames) = (try TestStore(copying: store), Protected<Int?>(nil))
+            let owner = store.backend(
+                SystemCalls { [number] call in
+                    guard call == .rename else { return nil }
+                    return renames.withLock { renames in
+                        renames? += 1
+                        // An attempt that is made again fails too.
+                        return renames == number || renames == number + 1 ? .failure(ENOSPC) : nil
+                    }
+                }
+            )
+            try owner.unlock(.value("1234"))
+            renames.withLock { $0 = 0 }
+            _ = try? owner.rotateKeys()
+            isHit = renames.withLock { $0 } ?? 0 >= number
+            let next = try open("1234", of: store)
+            #expect(try next.rotateKeys().isComplete, "call \(number)")
+            #expect(try next.value(for: own.key, now: nil)?.data == own.value.data, "call \(number)")
+        }
+        #expect(number > 5)
     }
 
     /// The system lacks memory for a moment, which says nothing of an item or a folder.
