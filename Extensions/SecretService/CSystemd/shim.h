@@ -52,8 +52,8 @@ static inline int is_listened_at(const char *path) {
     return result;
 }
 
-// Returns the next connection with the user of its other end, as the kernel knows it, or -errno.
-static inline int accept_peer(int listener, uid_t *user) {
+// Returns the next connection with the user and the process of its other end, as the kernel knows them, or -errno.
+static inline int accept_peer(int listener, uid_t *user, pid_t *process) {
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (peer < 0) return -errno;
     struct ucred credentials;
@@ -64,6 +64,7 @@ static inline int accept_peer(int listener, uid_t *user) {
         return -error;
     }
     *user = credentials.uid;
+    *process = credentials.pid;
     return peer;
 }
 
