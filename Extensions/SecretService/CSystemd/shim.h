@@ -79,9 +79,10 @@ static inline int folder_time(const char *path, struct timespec *time) {
     return result;
 }
 
-// Connects to the bus at an address. Returns 0 or -errno.
+// Connects to the bus at an address, or to the user's. Returns 0 or -errno: ENOENT also if there is no address.
 static inline int open_bus(sd_bus **bus, const char *address) {
-    int result = sd_bus_new(bus);
+    int result = address ? sd_bus_new(bus) : sd_bus_open_user(bus);
+    if (!address) return result == -ENOMEDIUM ? -ENOENT : result;
     if (result >= 0) result = sd_bus_set_address(*bus, address);
     if (result >= 0) result = sd_bus_set_bus_client(*bus, 1);
     return result >= 0 ? sd_bus_start(*bus) : result;

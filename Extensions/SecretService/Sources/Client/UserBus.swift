@@ -12,11 +12,11 @@
         /// - Throws: ``BusError/noBus(_:)`` if there is no bus; another ``BusError`` if it does not answer.
         init(limit: Duration, address: String? = nil) throws {
             var bus: OpaquePointer?
-            let code = address.map { open_bus(&bus, $0) } ?? sd_bus_open_user(&bus)
+            let code = open_bus(&bus, address)
             guard code >= 0, let bus else {
                 let reason = String(cString: strerror(-code))
                 // There is no address, no socket, or no listener.
-                let isMissing = [ENOMEDIUM, ENOENT, ECONNREFUSED].contains(-code)
+                let isMissing = [ENOENT, ECONNREFUSED].contains(-code)
                 throw isMissing ? BusError.noBus(reason) : .busFailed(reason)
             }
             (raw, self.limit) = (bus, limit)
