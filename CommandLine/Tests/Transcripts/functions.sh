@@ -13,6 +13,7 @@ has() {
     extended) [ -e "${EXECUTABLE%/*/*}/libexec/lockbox-extended" ] ;;
     secret-service) lockbox secret-service -- true 2>/dev/null ;;
     python-keyring) /usr/bin/python3 -c 'import keyring, secretstorage' 2>/dev/null ;;
+    python-dbus-next) /usr/bin/python3 -c 'import dbus_next' 2>/dev/null ;;
     botocore) python3 -c 'import botocore' 2>/dev/null ;;
     naughty-strings) [ -e "$NAUGHTY_STRINGS" ] ;;
     *) type "$1" >/dev/null 2>&1 ;;

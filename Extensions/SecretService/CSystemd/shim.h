@@ -52,8 +52,8 @@ static inline int is_listened_at(const char *path) {
     return result;
 }
 
-// Returns the next connection with the user of its other end, as the kernel knows it, or -errno.
-static inline int accept_peer(int listener, uid_t *user) {
+// Returns the next connection with the user and the process of its other end, as the kernel knows them, or -errno.
+static inline int accept_peer(int listener, uid_t *user, pid_t *process) {
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (peer < 0) return -errno;
     struct ucred credentials;
@@ -64,6 +64,7 @@ static inline int accept_peer(int listener, uid_t *user) {
         return -error;
     }
     *user = credentials.uid;
+    *process = credentials.pid;
     return peer;
 }
 
@@ -78,9 +79,10 @@ static inline int folder_time(const char *path, struct timespec *time) {
     return result;
 }
 
-// Connects to the bus at an address. Returns 0 or -errno.
+// Connects to the bus at an address, or to the user's. Returns 0 or -errno: ENOENT also if there is no address.
 static inline int open_bus(sd_bus **bus, const char *address) {
-    int result = sd_bus_new(bus);
+    int result = address ? sd_bus_new(bus) : sd_bus_open_user(bus);
+    if (!address) return result == -ENOMEDIUM ? -ENOENT : result;
     if (result >= 0) result = sd_bus_set_address(*bus, address);
     if (result >= 0) result = sd_bus_set_bus_client(*bus, 1);
     return result >= 0 ? sd_bus_start(*bus) : result;

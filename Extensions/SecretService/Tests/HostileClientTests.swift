@@ -2,6 +2,7 @@
     import Foundation
     import Testing
 
+    @testable @_spi(Extensions) import LockboxCore
     @testable import LockboxSecretService
 
     /// Programs of the same user may do anything, and the others have their keyring all the same.
@@ -142,7 +143,7 @@
             #expect(try works())
         }
 
-        @Test("Sessions, match rules and connections have a limit")
+        @Test("Sessions and match rules have a limit")
         func limits() throws {
             let client = try service.client()
             #expect(client.hello())
@@ -160,12 +161,46 @@
                 Client.text("type='signal'")
             )?.type == 2 { rules += 1 }
             #expect(rules == BusConnection.Limit.matches)
-            var others = try (1..<BusServer.maximumConnections).map { _ in try service.client() }
-            #expect(others.allSatisfy { $0.hello() })
-            // One more waits until another has gone.
-            let next = try service.client()
-            others.removeLast()
-            #expect(next.hello())
+        }
+
+        private static let python = "/usr/bin/python3"
+
+        /// Says Hello on many connections, and keeps them.
+        private static let crowd = #"""
+            import socket, sys
+            connections = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+            for connection in connections[:60]:
+                connection.connect(sys.argv[1])
+                connection.sendall(bytes.fromhex(sys.argv[2]))
+                connection.recv(1)
+            for connection in connections[60:]:
+                connection.connect(sys.argv[1])
+                connection.sendall(bytes.fromhex(sys.argv[2]))
+            print("all", flush=True)
+            sys.stdin.read()
+            """#
+
+        @Test(
+            "A process with more connections than there may be loses its own, and no other's",
+            .enabled(if: FileManager.default.isExecutableFile(atPath: python))
+        )
+        func crowd() throws {
+            let client = try service.client()
+            #expect(client.hello())
+            let hello =
+                Array("\0AUTH EXTERNAL 30\r\nBEGIN\r\n".utf8)
+                + client.message("/org/freedesktop/DBus", Self.bus, "Hello")
+            let (process, input, output) = (Process(), Pipe(), Pipe())
+            process.executableURL = URL(filePath: Self.python)
+            process.arguments = ["-c", Self.crowd, service.socket.path, hello.hexadecimal]
+            (process.standardInput, process.standardOutput) = (input, output)
+            try process.run()
+            defer {
+                try? input.fileHandleForWriting.close()
+                process.waitUntilExit()
+            }
+            #expect(try output.fileHandleForReading.read(upToCount: 4) == Data("all\n".utf8))
+            #expect(try works())
             #expect(client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 2)
         }
 

@@ -99,6 +99,31 @@
             #expect(counting.count.withLock { $0 } == reads + 1)
         }
 
+        /// gnome-keyring gives the generic schema to items that have none, but only when it is started next.
+        @Test("An item without a schema has the generic one")
+        func genericSchema() throws {
+            let collection = Collection("session", InMemoryBackend(), prefix: SecretPath.items, label: "l")
+            let secret = Secret(value: Data(), contentType: AttributeNames.defaultContentType)
+            func store(_ schema: String?) throws {
+                var attributes = ["k": "v"]
+                attributes["xdg:schema"] = schema
+                _ = try collection.store(secret, label: schema, attributes: attributes, replacing: true)
+            }
+            func labels(_ attributes: [String: String]) throws -> Set<String?> {
+                Set(try collection.items(with: attributes).map(\.attributes.label))
+            }
+            let generic = "org.freedesktop.Secret.Generic"
+            try store("other")
+            try store(nil)
+            #expect(try labels(["k": "v", "xdg:schema": generic]) == [nil])
+            #expect(try labels(["xdg:schema": "other"]) == ["other"])
+            try store(generic)
+            #expect(try labels([:]) == ["other", generic])
+            try store(nil)
+            #expect(try labels(["xdg:schema": generic]) == [generic])
+            #expect(try labels([:]) == ["other", generic])
+        }
+
         @Test("An item that has expired is not there")
         func expired() throws {
             let backend = InMemoryBackend()

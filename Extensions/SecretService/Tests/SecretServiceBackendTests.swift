@@ -9,10 +9,6 @@
     @testable import LockboxStore
 
     @Suite(.serialized) struct SecretServiceBackendTests {
-        private static let canPython = FileManager.default.fileExists(
-            atPath: "/usr/lib/python3/dist-packages/secretstorage"
-        )
-
         /// Makes an item's attribute unreadable.
         @Sendable private static func damage(_ address: String, _ key: ItemKey) throws {
             let bus = try UserBus(limit: .seconds(10), address: address)
@@ -81,7 +77,7 @@
             try Lockbox(keyPrefix: prefix, backend: SecretServiceBackend(KeyringAccess(address: address)))
         }
 
-        @Test(.enabled(if: canPython), arguments: Desktop.allCases)
+        @Test(.enabled(if: DesktopKeyring.canPython), arguments: Desktop.allCases)
         func pythonsKeyringFindsWhatAnAppHasStoredAndTheReverse(_ desktop: Desktop) throws {
             try desktop.run { address in
                 let lockbox = try lockbox(address)
@@ -201,7 +197,7 @@
             ] as [() throws -> Void] { expectError(.interactionNotAllowed, from: body) }
         }
 
-        @Test(.enabled(if: canPython), arguments: ["never", "dismiss", "unlock"])
+        @Test(.enabled(if: DesktopKeyring.canPython), arguments: ["never", "dismiss", "unlock"])
         func aPromptIsAwaitedForSomeTimeAndNoLonger(_ answer: String) async throws {
             let keyring = try DesktopKeyring.prompting(answer)
             let limit = Duration.milliseconds(answer == "never" ? 200 : 60_000)

@@ -25,6 +25,8 @@
         private let bus: OpaquePointer
         private let inbox = Inbox()
         let file: CInt
+        /// The client's process, or 0.
+        let process: pid_t
         private let begin = ContinuousClock.now
         /// The unique name, from Hello on.
         private(set) var name: String?
@@ -54,7 +56,7 @@
 
         /// Takes over a connection to a bus.
         init(_ bus: UserBus) throws {
-            (self.bus, userBus) = (bus.raw, bus)
+            (self.bus, userBus, process) = (bus.raw, bus, 0)
             file = try sd_bus_get_fd(bus.raw).checked()
             var unique: UnsafePointer<CChar>?
             try sd_bus_get_unique_name(self.bus, &unique).checked()
@@ -66,14 +68,17 @@
 
         /// Takes over a socket whose other end is this user's.
         ///
-        /// - Parameter identifier: The bus's, 16 bytes.
-        init(_ file: CInt, identifier: sd_id128_t) throws(BusError) {
+        /// - Parameters:
+        ///   - process: That of the other end.
+        ///   - identifier: The bus's, 16 bytes.
+        init(_ file: CInt, process: pid_t, identifier: sd_id128_t) throws(BusError) {
             var bus: OpaquePointer?
             guard sd_bus_new(&bus) >= 0, let bus else {
                 close(file)
                 throw .failed("There is no memory for another connection.")
             }
             (self.bus, self.file, userBus, serviceName) = (bus, file, nil, BusDriver.uniqueName)
+            self.process = process
             do {
                 try sd_bus_set_fd(bus, file, file).checked()
             } catch {

@@ -27,7 +27,7 @@
         }
 
         mutating func answer(_ call: BusCall, _ connection: BusConnection) throws -> BusAnswer {
-            if call.interface == Self.introspectable { return try Self.introspection(call) }
+            if call.interface == Self.introspectable { return try Self.introspection(call, "") }
             if call.interface == Self.peer { return try Self.peer(call, identifier) }
             guard call.isOf(Self.name) else { throw BusError.noMethod(call) }
             if call.member == "Hello" { return try hello(call, connection) }
@@ -122,10 +122,10 @@
             }
         }
 
-        /// Clients that ask go on without a description.
-        static func introspection(_ call: BusCall) throws -> BusAnswer {
+        /// - Parameter interfaces: Their descriptions. Clients know the bus's own without one.
+        static func introspection(_ call: BusCall, _ interfaces: String) throws -> BusAnswer {
             guard call.member == "Introspect" else { throw BusError.noMethod(call) }
-            return { try $0.append("<node/>") }
+            return { try $0.append("<node>\(interfaces)</node>") }
         }
     }
 #endif

@@ -35,11 +35,13 @@
                 "\(call.path) has no method \(call.member) of \(call.interface ?? "any interface")."
             )
         }
-        static let noKeyringName = "NoKeyring"
         /// For clients only.
-        static func noKeyring(_ reason: String) -> BusError { bus(noKeyringName, reason) }
+        static func noKeyring(_ reason: String) -> BusError { bus("NoKeyring", reason) }
         static func noBus(_ reason: String) -> BusError {
             noKeyring("this session has no D-Bus (\(reason))")
+        }
+        static func busFailed(_ reason: String) -> BusError {
+            bus("NoReply", "this session's D-Bus does not answer (\(reason))")
         }
         static let notPermitted = bus("AccessDenied", "The first call of a connection is Hello.")
 

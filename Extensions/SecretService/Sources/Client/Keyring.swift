@@ -8,12 +8,25 @@
         var promptLimit: Duration?
         /// The bus, if it is another than the environment names.
         var address: String?
+        /// Which keyring it must be, if that matters.
+        var identity: KeyringIdentity?
+        /// How long an answer may take, and how long another program of Lockbox's may keep a lock.
+        var limit = Duration.seconds(10)
+    }
+
+    /// Tells one keyring from another: an item that has been added to it.
+    struct KeyringIdentity: Codable, Sendable {
+        fileprivate static let schema = ["xdg:schema": "lockbox.keyring"]
+
+        let id: String
+        /// The name of the keyring's process, for people.
+        let program: String
+
+        fileprivate var attributes: [String: String] { Self.schema.merging(["id": id]) { $1 } }
     }
 
     /// The user's keyring, as a client sees it: one connection, whose default collection is unlocked.
     final class Keyring {
-        /// How long an answer may take, and how long another program of Lockbox's may keep a lock.
-        private static let limit = Duration.seconds(10)
         /// How often a call starts again because another writer was faster.
         static let maximumRounds = 64
         private static let service = SecretObject.service.interface
@@ -43,20 +56,62 @@
             }
         }
 
-        /// - Throws: ``BusError``; ``LockboxError/interactionNotAllowed(_:)`` if the keyring is locked.
+        /// Whether there is a keyring, perhaps a locked one. Asks the user nothing.
+        ///
+        /// - Throws: ``LockboxError`` if that is not known, since the bus or the keyring does not answer.
+        static func isThere(_ access: KeyringAccess) throws -> Bool {
+            do {
+                _ = try defaultCollection(UserBus(limit: access.limit, address: access.address))
+                return true
+            } catch let error as BusError {
+                if error.meansNone { return false }
+                throw LockboxError(keyring: error, isChanging: false)
+            }
+        }
+
+        private static func defaultCollection(_ bus: UserBus) throws -> String {
+            let path = try bus.call(SecretPath.root, service, "ReadAlias") { try $0.append("default") }.path()
+            if path == noPrompt { throw BusError.noKeyring("it has no default collection") }
+            return path
+        }
+
+        /// - Throws: ``BusError``; ``LockboxError/interactionNotAllowed(_:)`` if the keyring is locked;
+        ///   ``LockboxError/notReachable(endpoint:reason:)`` if it is another than it must be.
         private init(_ access: KeyringAccess) throws {
             promptLimit = access.promptLimit
-            bus = try UserBus(limit: Self.limit, address: access.address)
+            bus = try UserBus(limit: access.limit, address: access.address)
             let answer = try bus.call(SecretPath.root, Self.service, "OpenSession") {
                 try $0.append("plain")
                 try $0.append(BusProperty.text(""))
             }
             _ = try answer.variant(of: "s") { try answer.text() }
             session = try answer.path()
-            collection = try bus.call(SecretPath.root, Self.service, "ReadAlias") { try $0.append("default") }
-                .path()
-            if collection == Self.noPrompt { throw BusError.noKeyring("it has no default collection") }
+            collection = try Self.defaultCollection(bus)
             if try isLocked(collection, "org.freedesktop.Secret.Collection") { try unlock([collection]) }
+            if let identity = access.identity, try paths(with: identity.attributes).isEmpty {
+                throw LockboxError.notReachable(
+                    endpoint: "the keyring",
+                    reason:
+                        "this is another keyring than that of \(ShownText.line(identity.program)), which has the items; start that one"
+                )
+            }
+        }
+
+        /// Returns what tells this keyring from others. Adds it, if it is not there yet.
+        func identity() throws -> KeyringIdentity {
+            let known = try items(with: KeyringIdentity.schema).compactMap { $0.attributes["id"] }.min()
+            let identity = KeyringIdentity(
+                id: known ?? SessionCipher.random(16).hexadecimal,
+                program: UserKeyring.program(bus)
+            )
+            if known == nil {
+                try create(
+                    Secret(value: Data(identity.id.utf8), contentType: AttributeNames.defaultContentType),
+                    label: "Lockbox's name for this keyring",
+                    attributes: identity.attributes
+                )
+            }
+            return identity
         }
 
         private func isLocked(_ path: String, _ interface: String) throws -> Bool {
@@ -173,7 +228,7 @@
 
         /// Keeps other programs of Lockbox's from changing the same items, until this connection ends.
         func lock(_ name: String) throws {
-            let end = ContinuousClock.now + Self.limit
+            let end = ContinuousClock.now + bus.limit
             while try !bus.take(name) {
                 if end < .now {
                     throw LockboxError.lockTimeout(location: "the name \(name) on the user's D-Bus")
@@ -211,8 +266,6 @@
             if attributes.keys.contains(where: { $0.hasPrefix("gkr:compat:hashed:") }) {
                 throw LockboxError.interactionNotAllowed(.whenUnlocked)
             }
-            // gnome-keyring adds it where none was stored.
-            if attributes["xdg:schema"] == "org.freedesktop.Secret.Generic" { attributes["xdg:schema"] = nil }
         }
     }
 
@@ -223,6 +276,11 @@
         ]
 
         fileprivate var isAboutAbsence: Bool { Self.absences.contains(name) }
+
+        /// Whether there certainly is no keyring, nor one that could be started.
+        fileprivate var meansNone: Bool {
+            [Self.noKeyring(""), Self.noService(""), Self.noName("")].map(\.name).contains(name)
+        }
     }
 
     extension LockboxError {
@@ -241,7 +299,7 @@
                 self = .accessDenied(endpoint: "the keyring", reason: ShownText.line(error.message))
             case _ where isLost && isChanging:
                 self = .outcomeUnknown(record: "the keyring", reason: ShownText.line(error.message))
-            case _ where isLost, BusError.noKeyringName, "ServiceUnknown", "NameHasNoOwner":
+            case _ where isLost || error.meansNone:
                 self = .notReachable(
                     endpoint: "the keyring",
                     reason: "\(ShownText.line(error.message)); \(Self.advice)"

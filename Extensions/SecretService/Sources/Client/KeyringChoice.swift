@@ -11,8 +11,9 @@
     /// ```
     ///
     /// The first call decides, and stores the choice in the files' store: files if the prefix has items there already, otherwise the
-    /// keyring if there is one, also while it is locked, otherwise files. From then on it stays so, whatever is there on another day. If
-    /// the keyring is missing then, calls throw ``LockboxError/notReachable(endpoint:reason:)``, and no item is stored elsewhere.
+    /// keyring if there is one, otherwise files. Lockbox's own keyring, `lockbox secret-service`, is none: what it has is in files, too.
+    /// From then on it stays so, whatever is there on another day. If the keyring is missing then, or there is another one, calls throw
+    /// ``LockboxError/notReachable(endpoint:reason:)``, and no item is stored elsewhere.
     public enum KeyringChoice: String, Sendable, Hashable, CaseIterable {
         /// The user's keyring: ``SecretServiceBackend``.
         case keyring
@@ -27,7 +28,9 @@
         ///   - keyPrefix: The app's prefix. Each has a choice of its own.
         ///   - promptLimit: See ``SecretServiceBackend/init(promptLimit:)``.
         ///   - files: The files' store, which also has the choice. It is created if there is none.
-        /// - Throws: ``LockboxError`` if the choice cannot be read or stored.
+        /// - Throws: ``LockboxError`` if the choice cannot be read or stored. If it cannot be made yet, the next call makes it:
+        ///   ``LockboxError/interactionNotAllowed(_:)`` if the keyring is locked, and the user may not be asked, or does not answer;
+        ///   ``LockboxError/userCanceled``; ``LockboxError/notReachable(endpoint:reason:)`` if the keyring does not answer.
         @available(
             *,
             noasync,
@@ -44,13 +47,20 @@
         static func backend(_ keyPrefix: String, _ access: KeyringAccess, _ files: SealedBackend) throws
             -> any LockboxBackend
         {
-            switch try stored(keyPrefix, files) ?? decide(keyPrefix, access, files) {
-            case .keyring: SecretServiceBackend(access)
-            case .files: files
-            }
+            var access = access
+            access.identity = try (stored(keyPrefix, files) ?? decide(keyPrefix, access, files)).keyring
+            return access.identity == nil ? files : SecretServiceBackend(access)
+        }
+
+        /// What is remembered.
+        private struct Choice: Codable {
+            /// The one that was chosen, or nil for files.
+            let keyring: KeyringIdentity?
         }
 
         /// Moves an app's items to the other place, and remembers that one. No program may use them meanwhile.
+        ///
+        /// `keyring` is the one that is there now: also instead of another, whose items stay in that.
         ///
         /// - Parameters:
         ///   - keyPrefix: The app's prefix.
@@ -75,34 +85,42 @@
         func take(_ keyPrefix: String, _ access: KeyringAccess, _ files: SealedBackend) throws
             -> TransferReport
         {
+            var access = access
+            access.identity =
+                switch self {
+                case .files: try Self.stored(keyPrefix, files)?.keyring
+                case .keyring: try Keyring.with(access) { try $0.identity() }
+                }
             let keyring = SecretServiceBackend(access)
             let (old, new): (any LockboxBackend, any LockboxBackend) =
                 self == .files ? (keyring, files) : (files, keyring)
             let report = try old.moveItems(to: new, prefix: keyPrefix, existing: .fail)
-            if report.isComplete { try store(keyPrefix, files, policy: .replace) }
+            if report.isComplete {
+                let choice = Choice(keyring: self == .files ? nil : access.identity)
+                try Self.store(choice, keyPrefix, files, policy: .replace)
+            }
             return report
         }
 
-        private static func stored(_ keyPrefix: String, _ files: SealedBackend) throws -> KeyringChoice? {
+        private static func stored(_ keyPrefix: String, _ files: SealedBackend) throws -> Choice? {
             let key = try ItemKey(storedPrefix: prefix, key: keyPrefix)
             guard let value = try files.item(for: key, now: nil)?.value else { return nil }
-            guard let choice = KeyringChoice(rawValue: String(decoding: value.data, as: UTF8.self)) else {
+            guard let choice = try? JSONDecoder().decode(Choice.self, from: value.data) else {
                 throw LockboxError.unsupportedVersion(record: "the choice of a keyring", version: 2)
             }
             return choice
         }
 
         private static func decide(_ keyPrefix: String, _ access: KeyringAccess, _ files: SealedBackend)
-            throws
-            -> KeyringChoice
+            throws -> Choice
         {
             var hasFiles = false
             try files.forEachItem(prefix: keyPrefix, now: nil, unreadable: { _ in hasFiles = true }) { _, _ in
                 hasFiles = true
             }
-            let choice: KeyringChoice = try !hasFiles && isThere(access) ? .keyring : .files
+            let choice = Choice(keyring: hasFiles ? nil : try keyring(access))
             do {
-                try choice.store(keyPrefix, files, policy: .addOnly)
+                try store(choice, keyPrefix, files, policy: .addOnly)
             } catch let error as LockboxError where error.code == .duplicateItem {
                 // Another process was faster.
                 return try stored(keyPrefix, files) ?? choice
@@ -110,27 +128,24 @@
             return choice
         }
 
-        /// Whether there is a keyring, perhaps a locked one. Asks the user nothing.
-        private static func isThere(_ access: KeyringAccess) throws -> Bool {
-            do { try Keyring.with(KeyringAccess(address: access.address)) { _ in } } catch let error
-                as LockboxError
-            {
-                switch error.code {
-                case .interactionNotAllowed: return true
-                case .notReachable: return false
-                default: throw error
-                }
-            }
-            return true
+        /// Returns nil if there is none, or only Lockbox's own.
+        private static func keyring(_ access: KeyringAccess) throws -> KeyringIdentity? {
+            if try UserKeyring.look(access.address).isLockbox || !Keyring.isThere(access) { return nil }
+            return try Keyring.with(access) { try $0.identity() }
         }
 
         /// In a class that a locked store opens, too.
-        private func store(_ keyPrefix: String, _ files: SealedBackend, policy: WritePolicy) throws {
-            let value = try ArchivedValue(data: Data(rawValue.utf8), format: .data)
+        private static func store(
+            _ choice: Choice,
+            _ keyPrefix: String,
+            _ files: SealedBackend,
+            policy: WritePolicy
+        ) throws {
+            let value = try ArchivedValue(data: JSONEncoder().encode(choice), format: .data)
             let options = WriteOptions(accessibility: .alwaysThisDeviceOnly, policy: policy)
             try files.write(
                 ItemChanges(value: value, options: options, modified: Date()),
-                to: ItemKey(storedPrefix: Self.prefix, key: keyPrefix)
+                to: ItemKey(storedPrefix: prefix, key: keyPrefix)
             )
         }
     }

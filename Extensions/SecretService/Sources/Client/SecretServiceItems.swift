@@ -38,7 +38,9 @@
             let items = try Keyring.with(access) { try $0.items(with: [:]) }
             var (paths, numbers): ([ItemKey: String], [String: Int]) = ([:], [:])
             for item in items.sorted(by: { ($0.created, $0.path) < ($1.created, $1.path) }) {
-                let texts = item.attributes.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+                let texts = AttributeNames.withSchema(item.attributes).sorted { $0.key < $1.key }.flatMap {
+                    [$0.key, $0.value]
+                }
                 let name = Digest.of(texts)
                 // The first one keeps its key if others come.
                 let number = numbers[name, default: 0]
@@ -64,7 +66,10 @@
                     created: Date(timeIntervalSince1970: TimeInterval(item.created)),
                     modified: Date(timeIntervalSince1970: TimeInterval(item.modified)),
                     label: item.label,
-                    searchable: AttributeNames.encode(item.attributes, contentType: secret.contentType)
+                    searchable: AttributeNames.encode(
+                        AttributeNames.withSchema(item.attributes),
+                        contentType: secret.contentType
+                    )
                 )
             }
         }

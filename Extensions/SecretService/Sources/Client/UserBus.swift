@@ -8,24 +8,30 @@
         /// How long an answer may take.
         let limit: Duration
 
-        /// - Throws: ``BusError`` if there is no bus, or it does not answer.
-        ///
         /// - Parameter address: Another one than the environment names.
+        /// - Throws: ``BusError/noBus(_:)`` if there is no bus; another ``BusError`` if it does not answer.
         init(limit: Duration, address: String? = nil) throws {
             var bus: OpaquePointer?
-            let code = address.map { open_bus(&bus, $0) } ?? sd_bus_open_user(&bus)
-            guard code >= 0, let bus else { throw BusError.noBus(String(cString: strerror(-code))) }
+            let code = open_bus(&bus, address)
+            guard code >= 0, let bus else {
+                let reason = String(cString: strerror(-code))
+                // There is no address, no socket, or no listener.
+                let isMissing = [ENOENT, ECONNREFUSED].contains(-code)
+                throw isMissing ? BusError.noBus(reason) : .busFailed(reason)
+            }
             (raw, self.limit) = (bus, limit)
+            try sd_bus_set_method_call_timeout(bus, limit.microseconds).checked()
             let end = ContinuousClock.now + limit
             do {
                 while try sd_bus_is_ready(bus).checked() == 0 {
                     if try sd_bus_process(bus, nil).checked() > 0 { continue }
-                    guard try sleep(until: end) else { throw BusError.failed("it does not answer") }
+                    guard try sleep(until: end) else { throw BusError.failed("it is too late") }
                 }
-            } catch let error as BusError { throw BusError.noBus(error.message) }
+            } catch let error as BusError { throw BusError.busFailed(error.message) }
         }
 
-        deinit { sd_bus_flush_close_unref(raw) }
+        // Not what closes after all is written, which waits for the bus.
+        deinit { sd_bus_close_unref(raw) }
 
         /// - Returns: The answer, whose arguments can be read.
         @discardableResult
@@ -42,7 +48,7 @@
             try arguments(call)
             var (error, answer) = (sd_bus_error(), OpaquePointer?.none)
             defer { sd_bus_error_free(&error) }
-            let code = sd_bus_call(raw, call.raw, limit.microseconds, &error, &answer)
+            let code = sd_bus_call(raw, call.raw, 0, &error, &answer)
             if code >= 0, let answer { return BusMessage(answer) }
             let text = error.message.map { String(cString: $0) } ?? String(cString: strerror(-code))
             throw BusError(error.name.map { String(cString: $0) } ?? BusError.failed("").name, text)

@@ -34,11 +34,8 @@
         }
 
         private static func look(_ bus: UserBus) throws -> UserKeyring {
-            func service(_ answer: BusMessage) throws { try answer.append(BusDriver.serviceName) }
-            guard try bus.callBus("NameHasOwner", service).flag() else { return .none }
-            var name = [CChar](repeating: 0, count: 32)
-            if let process = try? bus.callBus("GetConnectionUnixProcessID", service).count() {
-                program_name(process, &name)
+            guard try bus.callBus("NameHasOwner", { try $0.append(BusDriver.serviceName) }).flag() else {
+                return .none
             }
             let collection = try bus.call(SecretPath.root, SecretObject.service.interface, "ReadAlias") {
                 try $0.append("default")
@@ -48,13 +45,24 @@
                 try $0.append("org.freedesktop.Secret.Collection")
                 try $0.append("Locked")
             }
-            var program = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-            // Its second executable has a longer name, of which the kernel keeps 15 bytes.
-            if program.hasPrefix("lockbox") { program = "lockbox" }
             return .running(
-                program: program.isEmpty ? "another program" : program,
+                program: program(bus),
                 isLocked: try answer.variant(of: "b") { try answer.flag() }
             )
+        }
+
+        /// Returns the name of the process that is the keyring.
+        static func program(_ bus: UserBus) -> String {
+            var name = [CChar](repeating: 0, count: 32)
+            let process = try? bus.callBus("GetConnectionUnixProcessID") {
+                try $0.append(BusDriver.serviceName)
+            }
+            .count()
+            if let process { program_name(process, &name) }
+            let program = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+            // Its second executable has a longer name, of which the kernel keeps 15 bytes.
+            if program.hasPrefix("lockbox") { return "lockbox" }
+            return program.isEmpty ? "another program" : program
         }
     }
 #endif

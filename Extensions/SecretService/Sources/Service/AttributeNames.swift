@@ -9,6 +9,12 @@
         private static let contentType = "lockbox.content-type"
         static let defaultContentType = "text/plain"
 
+        /// Returns attributes that have a schema. What has none gets the generic one from gnome-keyring, but only when that is started
+        /// next, so it has it here from the beginning.
+        static func withSchema(_ attributes: [String: String]) -> [String: String] {
+            ["xdg:schema": "org.freedesktop.Secret.Generic"].merging(attributes) { $1 }
+        }
+
         static func encode(_ attributes: [String: String]) -> [String: String] {
             Dictionary(
                 attributes.map { name, text in

@@ -41,11 +41,21 @@
 
         func checkUnlocked() throws { if try isLocked { throw BusError.locked } }
 
+        /// The name under which a program has created it.
+        var alias: String? { get throws { try attributes?.searchable[Self.alias] } }
+
+        private static let alias = "alias"
+
         /// Creates it, if it has no label yet.
-        func setLabel(_ label: String) throws {
+        ///
+        /// - Parameter alias: Only for a new one; it can be empty.
+        func setLabel(_ label: String, alias: String = "") throws {
             try checkUnlocked()
             let value = try ArchivedValue(data: Data(), format: .data)
-            let options = WriteOptions(label: .set(label))
+            let options = WriteOptions(
+                label: .set(label),
+                attributes: alias.isEmpty ? .unchanged : .set([Self.alias: alias])
+            )
             try backend.write(ItemChanges(value: value, options: options, modified: Date()), to: record)
         }
 
@@ -123,7 +133,7 @@
         /// Byte by byte: for Swift, texts in two forms of Unicode are equal.
         func hasExactly(_ attributes: [String: String]) -> Bool {
             func bytes(_ attributes: [String: String]) -> Set<[[UInt8]]> {
-                Set(attributes.map { [Array($0.utf8), Array($1.utf8)] })
+                Set(AttributeNames.withSchema(attributes).map { [Array($0.utf8), Array($1.utf8)] })
             }
             return bytes(secretAttributes) == bytes(attributes)
         }

@@ -39,22 +39,22 @@
             let found =
                 rarest.map { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, known[$0]!) }) }
                 ?? known
-            return found.filter { !$1.isExpired(at: now) && matches($1.searchable, wanted) }
+            return found.filter { !$1.isExpired(at: now) && matches($1.searched, wanted) }
         }
 
-        private func matches(_ searchable: [String: String], _ wanted: [String: String]) -> Bool {
+        private func matches(_ searched: [String: String], _ wanted: [String: String]) -> Bool {
             wanted.allSatisfy { name, text in
-                searchable[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false
+                searched[name].map { $0.utf8.elementsEqual(text.utf8) } ?? false
             }
         }
 
         /// Adds what this process has changed. What others have changed at the same time shows in ``items()``.
         func note(_ key: ItemKey, _ attributes: ItemAttributes?) {
-            for (name, text) in known[key]?.searchable ?? [:] {
+            for (name, text) in known[key]?.searched ?? [:] {
                 holders[name]?[text]?.remove(key)
                 if holders[name]?[text]?.isEmpty == true { holders[name]?[text] = nil }
             }
-            for (name, text) in attributes?.searchable ?? [:] {
+            for (name, text) in attributes?.searched ?? [:] {
                 holders[name, default: [:]][text, default: []].insert(key)
             }
             known[key] = attributes
@@ -165,6 +165,10 @@
             var status = stat()
             return lstat(path, &status) == 0 || errno != ENOENT
         }
+    }
+
+    extension ItemAttributes {
+        fileprivate var searched: [String: String] { AttributeNames.withSchema(searchable) }
     }
 
     extension timespec {

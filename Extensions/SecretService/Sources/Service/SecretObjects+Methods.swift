@@ -68,9 +68,10 @@
                 label = try arguments.variant(of: "s") { try arguments.text() }
                 return true
             }
-            var created = try collection(arguments.text(), isAlias: true)
+            let alias = try arguments.text()
+            var created = try collection(alias, isAlias: true)
             if created == nil {
-                let new = try createCollection(label: label)
+                let new = try createCollection(label: label, alias: alias)
                 signal("CollectionCreated", new.path, from: SecretPath.root, SecretObject.service.interface)
                 try signalCollections()
                 created = new
@@ -180,7 +181,7 @@
         private func setAlias(_ arguments: BusMessage, _ connection: BusConnection) throws -> BusAnswer {
             let (alias, path) = (try arguments.text(), try arguments.path())
             guard try collection(alias, isAlias: true)?.path == collection(at: path, connection)?.path else {
-                throw BusError.notSupported("The default collection is always the same.")
+                throw BusError.notSupported("A collection keeps the alias that it was created with.")
             }
             return { _ in }
         }

@@ -29,7 +29,10 @@
             if let name = call.destination, name != BusDriver.serviceName, name != connection.serviceName {
                 throw BusError.noService(name)
             }
-            if call.interface == BusDriver.introspectable { return try BusDriver.introspection(call) }
+            if call.interface == BusDriver.introspectable {
+                let object = try? object(at: call.path, connection)
+                return try BusDriver.introspection(call, object?.introspection ?? "")
+            }
             let object = try object(at: call.path, connection)
             if call.interface == Self.properties { return try properties(of: object, call) }
             guard call.isOf(object.interface) else { throw BusError.noMethod(call) }
@@ -66,9 +69,10 @@
             switch name {
             case "login", "default": return login
             case "session": return session
+            case _ where isAlias: return try collections.first { try $0.alias == name }
             default:
                 let collection = known[name] ?? made(name)
-                if try isAlias || !SecretPath.isElement(name) || collection.attributes == nil { return nil }
+                if try !SecretPath.isElement(name) || collection.attributes == nil { return nil }
                 if known.count < Self.maximumCollections { known[name] = collection }
                 return collection
             }
@@ -94,12 +98,12 @@
             known[collection.name] = nil
         }
 
-        func createCollection(label: String) throws -> Collection {
+        func createCollection(label: String, alias: String) throws -> Collection {
             guard try collections.count < Self.maximumCollections else {
                 throw BusError.tooMuch("There are too many collections.")
             }
             let collection = made(SecretPath.newElement)
-            try collection.setLabel(label)
+            try collection.setLabel(label, alias: alias)
             return collection
         }
 

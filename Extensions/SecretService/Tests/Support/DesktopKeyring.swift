@@ -9,6 +9,10 @@
             FileManager.default.isExecutableFile(atPath: $0)
         }
 
+        static let canPython =
+            isInstalled
+            && FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/secretstorage")
+
         let address: String
         private let folder: URL
         private var processes: [Process] = []
@@ -46,9 +50,16 @@
         }
 
         /// A keyring that is locked, and whose prompt is answered like this: `never`, `dismiss`, or `unlock`.
-        static func prompting(_ answer: String) throws -> DesktopKeyring {
+        ///
+        /// - Parameter program: The name of its process.
+        static func prompting(_ answer: String, named program: String = "python3") throws -> DesktopKeyring {
             let keyring = try DesktopKeyring()
-            try keyring.start(["/usr/bin/python3", "-c", script, answer])
+            let python = keyring.folder.appending(path: program)
+            try FileManager.default.createSymbolicLink(
+                at: python,
+                withDestinationURL: URL(filePath: "/usr/bin/python3")
+            )
+            try keyring.start([python.path, "-c", script, answer])
             try keyring.wait()
             return keyring
         }
