@@ -72,7 +72,7 @@ import ArgumentParser
     /// The parser answers `help` with an unknown command as if there were none.
     private static func checkTopic(_ arguments: [String]) throws {
         guard arguments.first == "help", let topic = arguments.dropFirst().first, !topic.hasPrefix("-"),
-            topic != "add", UsageMessage.isNoCommand(topic)
+            UsageMessage.isNoCommand(topic)
         else { return }
         throw Failure(.usage, UsageMessage.text("", [topic]))
     }
@@ -84,7 +84,11 @@ import ArgumentParser
         if name == "git-credential-lockbox" { return ["git-credential"] + arguments }
         if name == DockerCredentialCommand.helperName { return ["docker-credential"] + arguments }
         if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
-        return arguments == ["help", "store"] ? ["help", StoreHelp.configuration.commandName!] : arguments
+        switch arguments {
+        case ["help", "store"]: return ["help", StoreHelp.configuration.commandName!]
+        case ["help", "add"]: return ["help", "set"]
+        default: return arguments
+        }
     }
 
     private static func leave(with error: any Error) -> Never {
