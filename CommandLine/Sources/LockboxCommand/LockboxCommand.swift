@@ -84,11 +84,11 @@ import ArgumentParser
         if name == "git-credential-lockbox" { return ["git-credential"] + arguments }
         if name == DockerCredentialCommand.helperName { return ["docker-credential"] + arguments }
         if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
-        switch arguments {
-        case ["help", "store"]: return ["help", StoreHelp.configuration.commandName!]
-        case ["help", "add"]: return ["help", "set"]
-        default: return arguments
+        let topics = ["store": StoreHelp.configuration.commandName!, "add": "set"]
+        if arguments.count == 2, arguments[0] == "help" {
+            arguments[1] = topics[arguments[1]] ?? arguments[1]
         }
+        return arguments
     }
 
     private static func leave(with error: any Error) -> Never {

@@ -8,7 +8,8 @@ struct ExecCommand: Command {
 
         The command gets the items that you name, and no others: a name such as PATH or LD_PRELOAD decides what programs run, \
         and what is in a store or an .env file may be from another program. A variable's name is the item's key in upper \
-        case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
+        case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. \
+        A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
         under that name; other lines pass their own value, as `import-env` reads it.
 
         The command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
