@@ -83,11 +83,15 @@ static inline void ignore_signals(int ignores) {
     }
 }
 
+// The passcode is for this process, and not for the programs that it starts.
+static inline void remove_passcode(void) { unsetenv("LOCKBOX_PASSCODE"); }
+
 // Starts a program with pipes as its standard input and output, and returns its process, or -1. Until ignore_signals(0), what a terminal
 // or a service manager sends to both ends only the program. A detached one has a session of its own, without a terminal. Its exit status
 // is 127 if there is none, and 126 if it cannot be run.
 static inline pid_t start_with_pipes(char *const *arguments, uint64_t core_limit, int is_detached, int *input, int *output) {
     int in[2], out[2];
+    remove_passcode();
     if (pipe(in) != 0) return -1;
     if (pipe(out) != 0) {
         close(in[0]), close(in[1]);
@@ -141,6 +145,7 @@ static inline int next_signal(int file, int *is_from_terminal) {
 // Starts a program with a mask of signals. Returns 0, or the reason why it cannot run.
 static inline int start_program(char *const *arguments, const sigset_t *mask, pid_t *program) {
     extern char **environ;
+    remove_passcode();
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, mask);
@@ -155,6 +160,7 @@ static inline int start_program(char *const *arguments, const sigset_t *mask, pi
 // the program is looked for in the one from before. Returns only if it does not exist or cannot be run, with the reason.
 static inline int replace_process(char *const *arguments, char *const *variables) {
     extern char **environ;
+    remove_passcode();
     char *path = getenv("PATH"), *before[] = {path ? path - strlen("PATH=") : NULL, NULL};
     while (*variables)
         if (putenv(*variables++) != 0) return errno;

@@ -244,13 +244,17 @@ private enum Hint {
         clip: `lockbox get KEY -c`.
         rekey: `lockbox rotate`.
         tree: `lockbox list --tree`.
-        uninstall destroy reset wipe purge: `lockbox clear` removes the items of a prefix. A store: `lockbox lock --all`, delete the \
-        folder that `lockbox status` names, then `lockbox accept-restored`. The program: `Scripts/install-command --uninstall`.
+        uninstall destroy reset wipe purge: `lockbox clear` removes the items of a prefix. \(wholeStore) The program: \
+        `Scripts/install-command --uninstall`.
         """
+
+    private static let wholeStore =
+        "A whole store: `lockbox lock --all`, delete the folder that `lockbox status` names, then `lockbox accept-restored`."
 
     /// A command with options or arguments that it does not have, and what there is. NUMBER and FILE stand for an argument.
     static let options = """
-        set -m --multiline -e --echo: It is not needed: all of standard input is the value, also several lines.
+        set -m --multiline -e --echo: It is not needed: all of standard input is the value, also several lines. At a terminal: \
+        \(SetCommand.severalLines)
         set -f --force: It is not needed: a value is replaced. At a terminal it asks first, unless -y is given.
         set --value --password --secret: The value is read from standard input: an argument is visible to others.
         remove -f --force -r -R --recursive: -y leaves out the question. Keys are names, not folders.
@@ -263,7 +267,8 @@ private enum Hint {
         change --tag --tags: --attribute NAME=TEXT is what items are found by.
         list -r -R --recursive: It is not needed: all keys of the prefix are printed.
         export --out -o --output: The file is an argument: `lockbox export FILE`.
-        clear --all: It removes the items of one prefix: `lockbox clear --prefix PREFIX`.
+        clear remove --all: `lockbox clear` removes the items of one prefix. \(wholeStore)
+        unlock -t --until FILE NUMBER: `lockbox unlock --timeout 1h` locks it again after that time.
         """
 
     /// The hint of the first line that begins with all of these words.

@@ -72,7 +72,7 @@ import ArgumentParser
     /// The parser answers `help` with an unknown command as if there were none.
     private static func checkTopic(_ arguments: [String]) throws {
         guard arguments.first == "help", let topic = arguments.dropFirst().first, !topic.hasPrefix("-"),
-            topic != "add", UsageMessage.isNoCommand(topic)
+            UsageMessage.isNoCommand(topic)
         else { return }
         throw Failure(.usage, UsageMessage.text("", [topic]))
     }
@@ -84,7 +84,11 @@ import ArgumentParser
         if name == "git-credential-lockbox" { return ["git-credential"] + arguments }
         if name == DockerCredentialCommand.helperName { return ["docker-credential"] + arguments }
         if arguments.first == "add" { return ["set", "--add"] + arguments.dropFirst() }
-        return arguments == ["help", "store"] ? ["help", StoreHelp.configuration.commandName!] : arguments
+        let topics = ["store": StoreHelp.configuration.commandName!, "add": "set"]
+        if arguments.count == 2, arguments[0] == "help" {
+            arguments[1] = topics[arguments[1]] ?? arguments[1]
+        }
+        return arguments
     }
 
     private static func leave(with error: any Error) -> Never {

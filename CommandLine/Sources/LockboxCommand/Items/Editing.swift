@@ -8,7 +8,8 @@ struct EditCommand: Command {
 
         $VISUAL or $EDITOR, otherwise vi, gets the value in a file that only you can read, in memory, and that is gone when this command ends. \
         The value is stored only if it was changed; the item's class, expiry and attributes stay. A key without an item gets one. \
-        vim and neovim are told to keep no copies of their own; other editors may.
+        If it cannot be stored, the text can be edited again; without a terminal it is printed. \
+        vim and neovim, also as vi, are told to keep no copies of their own; other editors may.
 
         Example: EDITOR=nano lockbox edit token
         """
@@ -22,21 +23,28 @@ struct EditCommand: Command {
     func run() throws {
         let store = try options.store(unlockedBy: secret.secret, for: .making)
         let place = try ItemKey(prefix: store.prefix, key: key)
-        var old = try store.unlocking(for: key) { try store.backend.item(for: place, now: Date()) }
-        guard let value = try edited(old?.value ?? .text("")) else {
-            if old == nil {
+        let old = try store.unlocking(for: key) { try store.backend.item(for: place, now: Date()) }
+        let value = try old?.value ?? .text("")
+        let before = try value.plain(key)
+        if String(validating: before, as: UTF8.self) == nil || before.contains(0) {
+            throw Failure(.conflict, "The value is not text, which an editor needs. Nothing was changed.")
+        }
+        let isJSON = before == value.data && value.format == .json
+        let file = try MemoryFile(before, named: isJSON ? "value.json" : "value")
+        // The text is there until it is stored.
+        defer { file.remove() }
+        while true {
+            var text = try file.edited()
+            // An editor ends the last line, which a value need not.
+            if before.last != UInt8(ascii: "\n"), text.last == UInt8(ascii: "\n") { text.removeLast() }
+            if text == before {
+                if old != nil { return store.say("The value is the same. Nothing was changed.") }
                 throw Failure(.noSuchItem, "There is no item \(key.onOneLine); none was made.")
             }
-            return store.say("The value is the same. Nothing was changed.")
-        }
-        while true {
-            do { return try write(value, over: old, at: place, in: store) } catch let changed as Changed {
-                try Terminal.confirm(
-                    "The item \(key.onOneLine) was changed meanwhile. Replace it by yours?",
-                    otherwise: "The item was changed meanwhile, and stays so. Your text is not stored."
-                )
-                old = changed.item
-            }
+            do {
+                let new = try RefreshedValue(old: value, output: text, isEdited: true).asItIs()
+                return try write(new, over: old, at: place, in: store)
+            } catch { try ask(about: text, notStoredBecauseOf: error) }
         }
     }
 
@@ -49,39 +57,35 @@ struct EditCommand: Command {
         let now = Date()
         let options = WriteOptions(policy: old == nil ? .addOnly : .updateOnly)
         let changes = ItemChanges(value: value, options: options, modified: now)
-        try store.unlocking(for: key) {
-            try store.backend.update(place, now: now) { current in
-                if current != old { throw Changed(item: current) }
-                return try changes.item(after: current, for: place)
+        do {
+            try store.unlocking(for: key) {
+                try store.backend.update(place, now: now) { current in
+                    if current != old { throw Changed(item: current) }
+                    return try changes.item(after: current, for: place)
+                }
             }
+        } catch let changed as Changed {
+            try Terminal.confirm(
+                "The item \(key.onOneLine) was changed meanwhile. Replace it by yours?",
+                otherwise: "The item was changed meanwhile, and stays so.",
+                refusal: "The item stays as it is."
+            )
+            try write(value, over: changed.item, at: place, in: store)
         }
     }
 
-    /// Returns nil if the user has changed nothing.
-    private func edited(_ old: ArchivedValue) throws -> ArchivedValue? {
-        let before = try old.plain(key)
-        if String(validating: before, as: UTF8.self) == nil || before.contains(0) {
-            throw Failure(.conflict, "The value is not text, which an editor needs. Nothing was changed.")
+    /// Asks whether to edit it again. Without a terminal, prints it: it is nowhere else.
+    private func ask(about text: Data, notStoredBecauseOf error: any Error) throws {
+        let refused = (error as? RefreshedValue.Refused).map {
+            Failure(.conflict, "The value cannot be stored: \($0.reason).")
         }
-        options.keepFromPrograms()
-        let isJSON = before == old.data && old.format == .json
-        let file = try MemoryFile(before, named: isJSON ? "value.json" : "value")
-        defer { file.remove() }
-        while true {
-            var after = try file.edited()
-            // An editor ends the last line, which a value need not.
-            if before.last != UInt8(ascii: "\n"), after.last == UInt8(ascii: "\n") { after.removeLast() }
-            if after == before { return nil }
-            do { return try RefreshedValue(old: old, output: after).asItIs() } catch let refused
-                as RefreshedValue.Refused
-            {
-                let problem = "The value cannot be stored: \(refused.reason)."
-                try Terminal.confirm(
-                    "\(problem) Edit it again?",
-                    otherwise: "\(problem) Nothing was changed."
-                )
-            }
+        let failure = refused ?? Failure(error)
+        let problem = "\(failure.message) Your text is not stored"
+        if Terminal.canAsk {
+            return try Terminal.confirm("\(problem). Edit it again?", otherwise: "\(problem).")
         }
+        try Output.bytes(text)
+        throw Failure(failure.status, "\(problem), and is on standard output.")
     }
 }
 
@@ -121,9 +125,9 @@ private struct MemoryFile {
     /// Lets the user edit it.
     func edited() throws -> Data {
         let editor = try Environment["VISUAL"] ?? Environment["EDITOR"] ?? "vi"
-        let isVim = editor.split(separator: " ").first?.hasSuffix("vim") ?? false
-        let options = isVim ? " -n -i NONE -c 'set nobackup nowritebackup noundofile'" : ""
-        // The keys that a terminal turns into these signals are the editor's, and not the shell's around it.
+        let options = try Self.isVim(editor) ? " -n -i NONE -c '\(Self.settings)'" : ""
+        // The keys that a terminal turns into these signals are the editor's, and not the shell's around it. The start of the keeper
+        // has taken the passcode away.
         let status = system("trap : INT QUIT; \(editor)\(options) \(path.quotedForShell)")
         guard status == 0 else {
             throw Failure(
@@ -132,6 +136,18 @@ private struct MemoryFile {
             )
         }
         return try Input.all(ofFile: path)
+    }
+
+    /// Against what the user's vimrc says.
+    private static let settings = "set noswapfile nobackup nowritebackup patchmode= noundofile viminfo="
+
+    /// Whether the program is vim or neovim, to which vi and editor may be links.
+    private static func isVim(_ editor: String) throws -> Bool {
+        let name = String(editor.prefix { $0 != " " })
+        let folders =
+            try name.contains("/") ? [""] : (Environment["PATH"] ?? "").split(separator: ":").map { "\($0)/" }
+        let path = folders.lazy.compactMap { realPath("\($0)\(name)") }.first
+        return [name, path ?? ""].contains { $0.split(separator: "/").last?.contains("vim") ?? false }
     }
 
     /// Waits until it is gone.

@@ -64,7 +64,7 @@ struct ListCommand: Command {
         Example: lockbox list --long
         """
 
-    @Argument(help: "Only keys that match this pattern of the shell, such as 'web-*'.")
+    @Argument(help: "Only keys that match this pattern of the shell, such as 'web/*'.")
     var pattern: String?
 
     @Flag(
@@ -126,14 +126,17 @@ struct ListCommand: Command {
         let end = (expired ? 0 : expiring.flatMap(Lifetime.seconds)).map {
             Date(timeIntervalSinceNow: TimeInterval($0))
         }
+        let keys = items.map(\.key.key)
         items = items.filter { key, item in
             (pattern.map { fnmatch($0, key.key, 0) == 0 } ?? true)
                 && (end.map { item.isExpired(at: $0) } ?? true)
         }
         if !isAny, items.isEmpty, let pattern {
-            store.say(
-                "No key matches \(pattern.onOneLine). A pattern is for the whole key: '*TEXT*' finds those that contain TEXT."
-            )
+            let advice =
+                keys.contains { $0.hasPrefix(pattern) }
+                ? "\("\(pattern)*".quotedForShell.onOneLine) finds those that begin with it"
+                : "'*TEXT*' finds those that contain TEXT"
+            store.say("No key matches \(pattern.onOneLine). A pattern is for the whole key: \(advice).")
         }
         items.sort { ($0.key.prefix, $0.key.key) < ($1.key.prefix, $1.key.key) }
         try print(items, isAll: all || prefixes.count > 1)
@@ -216,7 +219,7 @@ struct InfoCommand: Command {
                 ("format", text == nil ? "\(item.format)" : "text"),
                 (
                     "size",
-                    "\(size) \(size == 1 ? "byte" : "bytes")\(text == nil && item.format == .json ? " of JSON" : "")"
+                    "\(size.bytes)\(text == nil && item.format == .json ? " of JSON" : "")"
                 ),
                 ("label", item.label ?? "-"),
                 ("comment", item.comment ?? "-"),
@@ -252,6 +255,11 @@ struct ItemDescription: Encodable {
         comment = attributes.comment
         self.attributes = attributes.searchable.isEmpty ? nil : attributes.searchable
     }
+}
+
+extension Int {
+    /// The number of bytes.
+    var bytes: String { "\(self) \(self == 1 ? "byte" : "bytes")" }
 }
 
 extension Date {

@@ -95,7 +95,8 @@ struct ClearCommand: Command {
     static let help: CommandHelp = """
         clear: Remove all items with the prefix.
 
-        Asks for confirmation first. Without a terminal, --yes is needed.
+        Asks for confirmation first. Without a terminal, --yes is needed. A whole store: `lockbox lock --all`, delete the folder that \
+        `lockbox status` names, then `lockbox accept-restored`.
 
         Example: lockbox clear --prefix com.example.app
         """
@@ -115,6 +116,11 @@ struct ClearCommand: Command {
         let refusal = RemoveCommand.refusal
         if !yes { try Terminal.confirm("Remove \(items)?", otherwise: otherwise, refusal: refusal) }
         try store.lockbox.removeAllObjects()
-        store.tell("Items removed: \(count)")
+        store.tell("Items removed: \(count)\(Self.rest(of: store))")
+    }
+
+    private static func rest(of store: Store) -> String {
+        let count = (try? StatusCommand.prefixes(store.backend).0)?.values.reduce(0, +) ?? 0
+        return count == 0 ? "" : ". Items under other prefixes stay: \(count). `lockbox status` shows them."
     }
 }

@@ -66,7 +66,8 @@ struct SetCommand: Command {
         try Failure.advising("Leave out --add to overwrite it.") {
             try item.write(value, to: key, of: store, policy: policy)
         }
-        store.note("stored \(value)")
+        let kind = value.isText ? "text" : "\(value.format)"
+        store.note("stored \(((try? value.plain(key.key)) ?? value.data).count.bytes) of \(kind)")
     }
 
     private func value() throws -> ArchivedValue {
@@ -95,9 +96,12 @@ struct SetCommand: Command {
     private func input() throws -> Data {
         guard Terminal.isThere(STDIN_FILENO) else { return try Input.all() }
         let otherwise = "There is no terminal to read the value from."
-        let typed = try Terminal.secret("Value: ", otherwise: otherwise)
+        let several = " Several lines: \(Self.severalLines)"
+        let typed = try Terminal.secret("Value: ", several: several, otherwise: otherwise)
         return Data(typed.bytes)
     }
+
+    static let severalLines = "`cat | lockbox set KEY`, which Ctrl-D ends, or `lockbox edit KEY`."
 }
 
 extension StoreOptions {

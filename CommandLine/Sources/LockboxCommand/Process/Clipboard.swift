@@ -5,7 +5,8 @@ import CProcess
 struct ClipOptions: ParsableArguments {
     @Flag(
         name: .shortAndLong,
-        help: "Copy it, and clear the clipboard after 45 seconds, instead of printing it."
+        help:
+            "Copy it instead of printing it. The clipboard is cleared after 45 seconds, but not a terminal's (OSC 52)."
     )
     var clip = false
 

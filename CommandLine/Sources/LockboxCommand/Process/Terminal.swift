@@ -27,9 +27,12 @@ enum Terminal {
 
     /// Reads a line, without echo unless `isShown`.
     ///
+    /// - Parameter several: What to do instead if there are several lines.
     /// - Throws: A ``Failure`` with the message `otherwise` if there is no user to ask, for a secret with the status that one is
     ///   needed. Another one if the line is too long for a terminal, is not UTF-8, or has control characters.
-    static func secret(_ question: String, isShown: Bool = false, otherwise: String) throws -> TypedSecret {
+    static func secret(_ question: String, isShown: Bool = false, several: String = "", otherwise: String)
+        throws -> TypedSecret
+    {
         let refused = isShown ? ExitStatus.conflict : .locked
         let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
         defer { close(terminal) }
@@ -41,7 +44,7 @@ enum Terminal {
             throw Failure(refused, "Nothing was entered.")
         }
         if !isShown, hasMoreLines(terminal) {
-            throw Failure(.usage, "More than one line was entered. Nothing was changed.")
+            throw Failure(.usage, "More than one line was entered. Nothing was changed.\(several)")
         }
         if line.count >= longestLine {
             throw Failure(
@@ -72,7 +75,8 @@ enum Terminal {
         let choice = inFull ? "Type yes:" : "[y/N]"
         let typed = try secret("\(question) \(choice) ", isShown: true, otherwise: otherwise)
         let answer = String(decoding: typed.bytes, as: UTF8.self).lowercased()
-        if answer != "yes", answer != "y" || inFull { throw Failure(.conflict, refusal) }
+        if answer == "yes" || answer == "y" && !inFull { return }
+        throw Failure(.conflict, answer == "y" ? "Only yes in full is taken. \(refusal)" : refusal)
     }
 
     /// Writes to the user's terminal, and to nothing that may be in its place.

@@ -8,20 +8,20 @@ struct ExecCommand: Command {
 
         The command gets the items that you name, and no others: a name such as PATH or LD_PRELOAD decides what programs run, \
         and what is in a store or an .env file may be from another program. A variable's name is the item's key in upper \
-        case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. --only token=NAME gives \
-        it another one. A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
+        case, with _ for everything except letters and digits: web-shop/token becomes WEB_SHOP_TOKEN. \
+        A line NAME=lockbox://prefix/key#field of --env-file passes an item, or a member of its JSON value, \
         under that name; other lines pass their own value, as `import-env` reads it.
 
         The command replaces lockbox, so signals and the exit status are its own. It is looked up in the PATH that lockbox \
         was started with. The exit status is 127 if there is no such command, 126 if it cannot be run, and 1 if an item is \
         missing.
 
-        Example: lockbox exec --only token -- ./deploy
+        Example: lockbox exec --only token,web/github=GITHUB -- ./deploy
         """
 
     @Option(
         help: .init(
-            "Pass these items, with commas between them.",
+            "Pass these items, with commas between them; KEY=NAME gives the variable another name.",
             valueName: "key"
         ),
         completion: .custom(Keys.keys)
@@ -54,7 +54,9 @@ struct ExecCommand: Command {
         }
         if command.isEmpty { throw ValidationError("Give the command and its arguments.") }
         if only.isEmpty, envFile == nil {
-            throw ValidationError("Name what the command gets: --only with keys, or --env-file.")
+            throw ValidationError(
+                "Name what the command gets: --only with keys, such as --only token, or with another name --only web/github=GITHUB; or --env-file."
+            )
         }
     }
 
@@ -80,7 +82,6 @@ struct ExecCommand: Command {
             try variables.map { try $0.reference?.value(in: store, at: now) ?? Data($0.text.utf8) }
         }
         let words = try zip(variables, values).map { try Self.word($0, $1) }
-        options.keepFromPrograms()
         ProcessMemory.restoreCoreLimit()
         let code = replace_process(RawArguments.last(command.count), words + [nil])
         let longest = zip(variables, values).max { $0.1.count < $1.1.count }!

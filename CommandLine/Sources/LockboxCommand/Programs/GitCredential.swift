@@ -3,7 +3,7 @@ import Lockbox
 
 struct GitCredentialCommand: Command {
     static let help: CommandHelp = """
-        git-credential: Store git's passwords: a credential helper.
+        git-credential: Store git's passwords: a credential helper. Its help has the line for git's configuration.
 
         Uses git's protocol on standard input and output. The items are internet passwords, which Docker and apps can use \
         too: their prefix is internet-passwords. With --unlock-for, the passcode is asked for once in that time.

@@ -49,11 +49,18 @@ struct ImportNetrcCommand: Command {
 
     func run() throws {
         let store = try options.choice.store(prefix: InternetPassword.sharedPrefix, for: .making)
+        var names: [String] = []
         try file.run(
             store,
             { .netrc(at: file.file, text: $0) },
             leavingOut: Self.omission
-        ) { .netrc($0, as: InternetPassword(netrcKey: $0)!, accessibility: $1) }
+        ) {
+            let password = InternetPassword(netrcKey: $0)!
+            names.append(password.key.name)
+            return .netrc($0, as: password, accessibility: $1)
+        }
+        if names.isEmpty || file.migration.dryRun { return }
+        store.tell("Stored as \(names.joined(separator: ", ")) in the prefix \(store.prefix.onOneLine).")
     }
 }
 

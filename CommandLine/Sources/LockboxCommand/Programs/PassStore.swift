@@ -37,13 +37,13 @@ private struct PassStore {
     let folder: String
 
     func items() throws -> [String: Data] {
-        guard let files = try? FileManager.default.subpathsOfDirectory(atPath: folder) else {
+        if realPath(folder) == nil {
             throw Failure(.noSuchItem, "There is no store of pass in \(folder.onOneLine). Name its folder.")
         }
         // Where pinentry asks.
         if let terminal = ttyname(STDIN_FILENO) { setenv("GPG_TTY", terminal, 0) }
         var items: [String: Data] = [:]
-        for file in files.sorted() where file.hasSuffix(".gpg") && !"/\(file)".contains("/.") {
+        for file in try files() {
             for (key, value) in try parts(of: decrypted(file), named: String(file.dropLast(4))) {
                 if let other = items.updateValue(value, forKey: key), other != value {
                     throw Failure(
@@ -54,6 +54,21 @@ private struct PassStore {
             }
         }
         return items
+    }
+
+    /// The passwords in a folder of the store. Links to folders are followed, as by `pass ls`, but not in a circle.
+    private func files(in inside: String = "", of outer: [String] = []) throws -> [String] {
+        guard let path = realPath("\(folder)/\(inside)"), !outer.contains(path) else { return [] }
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
+            throw Failure(.inputOutput, "\(path.onOneLine) cannot be read. Nothing was stored.")
+        }
+        return try names.sorted().filter { ![".git", ".extensions"].contains($0) }.flatMap { name in
+            var status = stat()
+            guard stat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                return name.hasSuffix(".gpg") ? [inside + name] : []
+            }
+            return try files(in: "\(inside)\(name)/", of: outer + [path])
+        }
     }
 
     private func decrypted(_ file: String) throws -> Data {

@@ -57,7 +57,6 @@ struct RefreshCommand: Command {
         // Asks for the passcode if it must, before anything else.
         let value = try store.unlocking { try store.backend.value(for: item, now: Date()) }
         if value == nil { throw store.missing(key) }
-        options.keepFromPrograms()
         let refresh = Refreshing(
             lockbox: store.lockbox,
             item: item,

@@ -4,6 +4,8 @@
 struct RefreshedValue {
     let old: ArchivedValue
     let output: Data
+    /// Whether a newline at its end is meant: it is by the user, and not by a command.
+    var isEdited = false
 
     /// It is no new value. The old one stays.
     struct Refused: Error {
@@ -86,11 +88,10 @@ struct RefreshedValue {
     private func value(_ bytes: Data) throws -> ArchivedValue {
         if old.format != .json { return try ArchivedValue(data: bytes, format: old.format) }
         if (try? old.decode(String.self, "")) != nil {
-            guard let text = String(validating: bytes, as: UTF8.self)?.withoutOnlyNewline, !text.isEmpty
-            else {
-                throw refusal("it is no text in UTF-8")
-            }
-            return try .text(text)
+            let text = String(validating: bytes, as: UTF8.self)
+            let new = isEdited ? text : text?.withoutOnlyNewline
+            guard let new, !new.isEmpty else { throw refusal("it is no text in UTF-8") }
+            return try .text(new)
         }
         guard JSONValue.isStrict(bytes) else { throw refusal("it is no valid JSON") }
         return try ArchivedValue(data: bytes, format: .json)

@@ -57,7 +57,6 @@ struct SecretServiceCommand: Command {
         #if SecretService
             let store = try options.store(unlockedBy: secret.secret, for: .making)
             if locked { try store.unlockIfGiven() } else { try store.openIfLocked() }
-            options.keepFromPrograms()
             do { try serve(store) } catch let error as SecretServiceError {
                 throw Failure(.inputOutput, error.description)
             }

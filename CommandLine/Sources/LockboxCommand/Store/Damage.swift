@@ -115,12 +115,14 @@ struct AcceptRestoredCommand: Command {
     private func confirm(_ store: Store) throws {
         let otherwise =
             "There is no terminal to ask at: use --yes if you restored the store yourself. Nothing was changed."
-        try Terminal.confirm(
-            "Everything written since this copy was made is lost. If you did not put it there, an attacker may have made it. "
-                + "Accept \(store.location.onOneLine)?",
-            inFull: true,
-            otherwise: otherwise
-        )
+        let place = store.location.onOneLine
+        let isGone = store.cluster == nil && access(store.location, F_OK) != 0
+        let question =
+            isGone
+            ? "There is no store in \(place) any more. Forget it?"
+            : "Everything written since this copy was made is lost. If you did not put it there, an attacker may have made it. "
+                + "Accept \(place)?"
+        try Terminal.confirm(question, inFull: true, otherwise: otherwise)
     }
 
     /// Asks for the passcode only if something has to unlock the store.

@@ -192,7 +192,8 @@ struct RecoveryCommand: Command {
     static let help: CommandHelp = """
         recovery: Make a recovery code, for use when the passcode is forgotten.
 
-        The code is shown once, at the terminal, and has to be typed back. It opens all classes. For scripts: \
+        The code is shown once, at the terminal, and has to be typed back. It opens all classes where --recovery-code asks for it, and \
+        is no passcode. For scripts: \
         --output-fd receives the code, and --confirm-file (a FIFO, for example) must return it within ten \
         seconds.
 

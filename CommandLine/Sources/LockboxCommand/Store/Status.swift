@@ -92,7 +92,7 @@ struct StatusCommand: Command {
     }
 
     /// The number of items of each prefix, and the items that cannot be read.
-    private static func prefixes(_ backend: SealedBackend) throws -> ([String: Int], Unreadable) {
+    static func prefixes(_ backend: SealedBackend) throws -> ([String: Int], Unreadable) {
         var (prefixes, unreadable) = ([String: Int](), Unreadable())
         for prefix in try backend.prefixes(unreadable: { unreadable.add($0) }) {
             prefixes[prefix] = 0

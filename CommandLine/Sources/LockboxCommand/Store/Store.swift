@@ -54,8 +54,8 @@ struct Store {
     }
 
     /// Says at a terminal what was done. Scripts need no such line.
-    func tell(_ text: String) {
-        if Terminal.isThere(STDERR_FILENO) { say(text) }
+    func tell(_ text: @autoclosure () -> String) {
+        if Terminal.isThere(STDERR_FILENO) { say(text()) }
     }
 
     /// Prints what has been done.
@@ -84,6 +84,12 @@ struct Store {
             (try? backend.attributes(for: item, now: nil))?.isExpired(at: Date()) == true
         {
             return expired(key)
+        }
+        if let found = key.wholeMatch(of: /lockbox:\/\/([^\/#]+)\/([^#]+)(#.*)?/) {
+            return Failure(
+                .noSuchItem,
+                "\(key.onOneLine) is a reference: type the key \(String(found.2).onOneLine), with --prefix \(String(found.1).onOneLine)."
+            )
         }
         let keys = (try? lockbox.list().items.keys).map(Array.init) ?? []
         return Failure(

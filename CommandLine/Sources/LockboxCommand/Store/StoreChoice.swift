@@ -136,12 +136,6 @@ struct StoreOptions: ParsableArguments {
         try store.unlockIfGiven()
         return store
     }
-
-    /// Takes the passcode away from the programs that this process starts.
-    func keepFromPrograms() {
-        unsetenv("LOCKBOX_PASSCODE")
-        if let passcodeFd, passcodeFd > STDERR_FILENO { close(passcodeFd) }
-    }
 }
 
 /// The need of a command: a store that exists, one to make, or any.
@@ -194,6 +188,8 @@ struct StoreChoice {
             throw Failure(.usage, "The name of a device key is empty. Give a file, or leave the option out.")
         }
         if directory != nil, store != nil { throw Failure(.usage, "Give --directory or --store, not both.") }
+        // The programs that this process starts do not get it.
+        if let passcodeFd, passcodeFd > STDERR_FILENO { _ = fcntl(passcodeFd, F_SETFD, FD_CLOEXEC) }
         let prefix = try prefix ?? fallback ?? Environment["LOCKBOX_KEY_PREFIX"] ?? "lockbox"
         if use == .making { try ItemKey.checkIsWrittenOut(prefix) }
         let store = try Store(self, prefix: prefix, asks: asks)
@@ -207,6 +203,12 @@ struct StoreChoice {
             if let directory { return .folder(directory) }
             return try (store ?? Environment["LOCKBOX_STORE"]).map { try StoreAddress($0) } ?? .folder(nil)
         }
+    }
+
+    /// Whether an option or a variable names it, perhaps with a slip.
+    var isNamed: Bool {
+        directory != nil || store != nil
+            || ["LOCKBOX_DIRECTORY", "LOCKBOX_STORE"].contains(where: Environment.isSet)
     }
 
     /// The sources in the order in which they are tried.

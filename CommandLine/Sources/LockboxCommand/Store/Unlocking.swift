@@ -13,7 +13,7 @@ struct UnlockCommand: Command {
         Example: lockbox unlock --timeout 8h
         """
 
-    @Option(help: "Lock again after a time span such as 30m or 8h.")
+    @Option(name: [.long, .customLong("for")], help: "Lock again after a time span such as 30m or 8h.")
     var timeout: String?
 
     @OptionGroup(title: StoreHelp.title) var secret: UnlockOptions
@@ -329,7 +329,9 @@ extension Store {
         }
         for _ in 1...2 {
             do { return try attempt() } catch LockboxError.wrongPasscode {
-                Output.note("lockbox: The passcode is wrong. Try again.")
+                let code = (try? status().hasSlot(.recoveryCode)) ?? false
+                let remedy = code ? ". A recovery code is for `lockbox unlock --recovery-code`" : ""
+                Output.note("lockbox: The passcode is wrong. Try again\(remedy).")
             } catch let wrong as WrongSecret {
                 Output.note("lockbox: \(wrong.reason) Try again.")
             }
@@ -367,8 +369,13 @@ extension Store {
         if case .hardware(let hardware) = secret { _ = try hardware.method(pin: nil) }
         given.status = try backend.status()
         guard let status = given.status else {
-            if use == .making, secret == nil { return }
-            throw noStore
+            guard use == .making, secret == nil else { throw noStore }
+            if choice.isNamed {
+                tell(
+                    "There is no store in \(location.onOneLine) yet. The first item makes one there, without a passcode."
+                )
+            }
+            return
         }
         guard let secret, !status.hasSlot(secret.kind) else { return }
         let name = secret.name
