@@ -279,7 +279,9 @@
 
         /// Whether there certainly is no keyring, nor one that could be started.
         fileprivate var meansNone: Bool {
+            // Also one that does not start, as a desktop's on a server.
             [Self.noKeyring(""), Self.noService(""), Self.noName("")].map(\.name).contains(name)
+                || name.contains(".Error.Spawn.")
         }
     }
 
