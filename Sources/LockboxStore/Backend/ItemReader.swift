@@ -135,7 +135,7 @@ final class ItemReader: Sendable {
             }
             let item = found.content ?? nil
             if let item { try checkIsAllowed(item.attributes.accessibility, for: item.key, in: record) }
-            return found.map { _ in item }
+            return Looked(record, found.revision, item)
         } catch let error as LockboxError where error.code == .interactionNotAllowed {
             let old = try existingItem(record, keyring, at: now)
             if old.content.isExpired { return Looked(record, old.revision, nil) }
@@ -183,16 +183,19 @@ final class ItemReader: Sendable {
     func metadata(_ record: ItemRecord, _ keyring: Keyring, in prefix: String? = nil) throws
         -> Looked<ItemMetadata?>
     {
-        func open(atLeast minimum: Int) throws -> Looked<ItemMetadata??> {
-            try look(at: record, keyring, atLeast: minimum) {
-                if minimum == 0, !ItemHeader.containsMetadata($0.bytes) { return nil }
-                return try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2)
+        func open(atLeast minimum: Int) throws -> (metadata: ItemMetadata?, revision: RecordRevision)? {
+            try withRecord(record, keyring, atLeast: minimum) {
+                let revision = $0.revision  // of the bytes before they are opened in place
+                if minimum == 0, !ItemHeader.containsMetadata($0.bytes) { return (nil, revision) }
+                return (try ItemEnvelope.openMetadata($0.bytes, id: $1, keyring: $2), revision)
             }
         }
         // Most metadata is in the first bytes that are read in any case.
         var found = try open(atLeast: 0)
-        if case .some(nil) = found.content { found = try open(atLeast: ItemEnvelope.maximumMetadataEnd) }
-        guard let metadata = found.content ?? nil else { return found.map { _ in nil } }
+        if let first = found, first.metadata == nil {
+            found = try open(atLeast: ItemEnvelope.maximumMetadataEnd)
+        }
+        guard let found, let metadata = found.metadata else { return Looked(record, .absent, nil) }
         // The record is bound to its name, but not to its folder.
         if metadata.key.prefix != prefix,
             namespace(of: metadata.key.prefix, keyring) != record.name.namespace
@@ -200,7 +203,7 @@ final class ItemReader: Sendable {
             throw LockboxError.authenticationFailed(record: storage.subject(of: record.name))
         }
         try checkIsAllowed(metadata.attributes.accessibility, for: metadata.key, in: record)
-        return found.map { _ in metadata }
+        return Looked(record, found.revision, metadata)
     }
 
     /// Returns nil if there is no such item, or if it cannot be read, after it has named it.
