@@ -249,7 +249,7 @@ private enum Hint {
         """
 
     private static let wholeStore =
-        "A whole store: `lockbox lock --all`, delete the folder that `lockbox status` names, then `lockbox accept-restored`."
+        "A whole store: delete the folder that `lockbox status` names. With a passcode, `lockbox lock --all` before, and `lockbox accept-restored` afterwards."
 
     /// A command with options or arguments that it does not have, and what there is. NUMBER and FILE stand for an argument.
     static let options = """

@@ -179,7 +179,7 @@ extension SealedBackend {
         // No later call reads them with former keys, so whatever keeps them from being written ends this one.
         for record in old.own {
             do { resealed += try writer.reseal([record], with: keyring) } catch let error as LockboxError
-                where error.isDamage
+                where error.isDamage && error.isOfOneRecord
             {
                 let left = unresealed(record, error)
                 unreadable[left.location] = left

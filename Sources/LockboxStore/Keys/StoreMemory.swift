@@ -101,7 +101,7 @@ final class StoreMemory: Sendable {
             }
         }
         if isKnown(entries) { return }
-        _ = try? change { entries in
+        _ = try? change(evenUnlocked: isAccepted) { entries in
             if isKnown(entries) { return }
             entries.removeAll { $0.store == store || isHere($0) }
             entries = entries.suffix(Self.maximumEntries - 1) + [new]
@@ -114,16 +114,17 @@ final class StoreMemory: Sendable {
     @discardableResult
     func forget() throws -> Bool {
         guard entries.contains(where: isHere) else { return false }
-        try change { $0.removeAll(where: isHere) }
+        try change(evenUnlocked: true) { $0.removeAll(where: isHere) }
         return true
     }
 
-    private func change(_ body: (inout [Entry]) -> Void) throws(LockboxError) {
+    /// - Parameter evenUnlocked: Whether the owner waits for it, so that a program that was stopped with the lock must not prevent it.
+    private func change(evenUnlocked: Bool, _ body: (inout [Entry]) -> Void) throws(LockboxError) {
         guard let folder = openFolder() else {
             throw .readOnly(location: path, reason: "its folder cannot be opened or made by this user")
         }
         defer { calls.close(folder) }
-        try lock(folder)
+        guard lock(folder) || evenUnlocked else { throw .lockTimeout(location: path) }
         var entries = entries
         body(&entries)
         var file = try AtomicFile(path, calls)
@@ -173,12 +174,13 @@ final class StoreMemory: Sendable {
 
     /// One program after the other changes the file. Gives up after 100 ms: a program that was stopped stops no other one, and the
     /// next unlock makes the entry.
-    private func lock(_ folder: CInt) throws(LockboxError) {
+    private func lock(_ folder: CInt) -> Bool {
         let end = calls.world.uptime + .milliseconds(100)
         while calls.lock(folder) == -Int(EWOULDBLOCK) {
-            if calls.world.uptime >= end { throw .lockTimeout(location: path) }
+            if calls.world.uptime >= end { return false }
             calls.world.sleep(.milliseconds(1))
         }
+        return true
     }
 }
 

@@ -153,9 +153,11 @@ import Testing
         try #require(flock(held, LOCK_EX | LOCK_NB) == 0)
         memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1))
         #expect(remembered() == [1])
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 3, epoch: 1), isAccepted: true)
+        #expect(remembered() == [3], "what the owner waits for is written")
         close(held)
-        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 2, epoch: 1))
-        #expect(remembered() == [2])
+        memory.remember(StoreID(repeating: 1), nil, numbers: .init(generation: 4, epoch: 1))
+        #expect(remembered() == [4])
     }
 
     /// Between two changes of the file, another store could be put into the folder.

@@ -33,18 +33,23 @@ struct EditCommand: Command {
         let file = try MemoryFile(before, named: isJSON ? "value.json" : "value")
         // The text is there until it is stored.
         defer { file.remove() }
+        var unstored: Data?
         while true {
-            var text = try file.edited()
-            // An editor ends the last line, which a value need not.
-            if before.last != UInt8(ascii: "\n"), text.last == UInt8(ascii: "\n") { text.removeLast() }
-            if text == before {
-                if old != nil { return store.say("The value is the same. Nothing was changed.") }
-                throw Failure(.noSuchItem, "There is no item \(key.onOneLine); none was made.")
-            }
             do {
+                var text = try file.edited()
+                // An editor ends the last line, which a value need not.
+                if before.last != UInt8(ascii: "\n"), text.last == UInt8(ascii: "\n") { text.removeLast() }
+                unstored = text == before ? nil : text
+                if unstored == nil {
+                    if old != nil { return store.say("The value is the same. Nothing was changed.") }
+                    throw Failure(.noSuchItem, "There is no item \(key.onOneLine); none was made.")
+                }
                 let new = try RefreshedValue(old: value, output: text, isEdited: true).asItIs()
                 return try write(new, over: old, at: place, in: store)
-            } catch { try ask(about: text, notStoredBecauseOf: error) }
+            } catch {
+                guard let unstored else { throw error }
+                try ask(about: unstored, notStoredBecauseOf: error)
+            }
         }
     }
 
@@ -147,7 +152,11 @@ private struct MemoryFile {
         let folders =
             try name.contains("/") ? [""] : (Environment["PATH"] ?? "").split(separator: ":").map { "\($0)/" }
         let path = folders.lazy.compactMap { realPath("\($0)\(name)") }.first
-        return [name, path ?? ""].contains { $0.split(separator: "/").last?.contains("vim") ?? false }
+        return [name, path ?? ""].contains {
+            $0.split(separator: "/").last?.wholeMatch(
+                of: /[a-z]?vim?([.-](tiny|basic|nox|gtk3?|athena|huge))?/
+            ) != nil
+        }
     }
 
     /// Waits until it is gone.

@@ -95,8 +95,8 @@ struct ClearCommand: Command {
     static let help: CommandHelp = """
         clear: Remove all items with the prefix.
 
-        Asks for confirmation first. Without a terminal, --yes is needed. A whole store: `lockbox lock --all`, delete the folder that \
-        `lockbox status` names, then `lockbox accept-restored`.
+        Asks for confirmation first. Without a terminal, --yes is needed. A whole store: delete the folder that `lockbox status` names. \
+        With a passcode, `lockbox lock --all` before, and `lockbox accept-restored` afterwards.
 
         Example: lockbox clear --prefix com.example.app
         """

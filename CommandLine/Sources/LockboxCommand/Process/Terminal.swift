@@ -5,7 +5,15 @@ enum Terminal {
     static func isThere(_ descriptor: CInt) -> Bool { isatty(descriptor) == 1 }
 
     /// Whether the user can be asked: only if this process was started at a terminal, not if it merely has one.
-    static var canAsk: Bool { isThere(STDIN_FILENO) || isThere(STDERR_FILENO) }
+    static var canAsk: Bool {
+        let terminal = openToAsk()
+        defer { close(terminal) }
+        return terminal >= 0 && isInForeground(terminal)
+    }
+
+    private static func openToAsk() -> CInt {
+        isThere(STDIN_FILENO) || isThere(STDERR_FILENO) ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
+    }
 
     /// The number of columns of a terminal, or nil if `descriptor` is not a terminal.
     static func width(of descriptor: CInt) -> Int? {
@@ -34,7 +42,7 @@ enum Terminal {
         throws -> TypedSecret
     {
         let refused = isShown ? ExitStatus.conflict : .locked
-        let terminal = canAsk ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1
+        let terminal = openToAsk()
         defer { close(terminal) }
         guard terminal >= 0, isInForeground(terminal) else { throw Failure(refused, otherwise) }
         let silence = isShown ? nil : Silence(terminal)

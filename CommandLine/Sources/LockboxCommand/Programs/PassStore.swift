@@ -62,13 +62,20 @@ private struct PassStore {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
             throw Failure(.inputOutput, "\(path.onOneLine) cannot be read. Nothing was stored.")
         }
-        return try names.sorted().filter { ![".git", ".extensions"].contains($0) }.flatMap { name in
+        return try names.sorted().filter { !Self.isOfOthers($0) }.flatMap { (name) -> [String] in
             var status = stat()
-            guard stat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            guard stat("\(path)/\(name)", &status) == 0 else { return [] }
+            guard status.st_mode & S_IFMT == S_IFDIR else {
                 return name.hasSuffix(".gpg") ? [inside + name] : []
             }
             return try files(in: "\(inside)\(name)/", of: outer + [path])
         }
+    }
+
+    /// What git, pass's extensions, Syncthing, Emacs and macOS put beside passwords.
+    private static func isOfOthers(_ name: String) -> Bool {
+        [".git", ".extensions", ".stversions", ".gpg"].contains(name) || name.hasPrefix(".#")
+            || name.hasPrefix("._")
     }
 
     private func decrypted(_ file: String) throws -> Data {

@@ -55,7 +55,7 @@
             if let refusedAt, refusedAt + .milliseconds(100) < .now { self.refusedAt = nil }
             var requests = [
                 pollfd(fd: end, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: refusedAt == nil ? listener : -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: takesMore ? listener : -1, events: Int16(POLLIN), revents: 0),
             ]
             requests += connections.map { pollfd(fd: $0.file, events: $0.events, revents: 0) }
             let isBusy = connections.contains { $0.hasMore && !$0.isBehind }
@@ -67,30 +67,29 @@
             return requests.map(\.revents)
         }
 
+        /// Otherwise further clients wait at the socket until others have gone.
+        private var takesMore: Bool { refusedAt == nil && (!isFull || surplus != nil) }
+        private var isFull: Bool { connections.count >= Self.maximumConnections }
+
+        /// The oldest connection of the process that has the most, if those are more than a program needs.
+        private var surplus: BusConnection? {
+            let most = Dictionary(grouping: connections, by: \.process).values.max { $0.count < $1.count }
+            return most.flatMap { $0.count > 2 ? $0[0] : nil }
+        }
+
         private func accept(_ listener: CInt) {
             var (user, process): (uid_t, pid_t) = (0, 0)
             let file = accept_peer(listener, &user, &process)
             if file == -EMFILE || file == -ENFILE || file == -ENOMEM || file == -ENOBUFS { refusedAt = .now }
             if file < 0 { return }
-            guard user == geteuid(), makeRoom() else {
+            guard user == geteuid() else {
                 close(file)
                 return
             }
+            if isFull { surplus?.end() }
             if let connection = try? BusConnection(file, process: process, identifier: identifier) {
                 connections.append(connection)
             }
-        }
-
-        /// Where there are too many connections, closes the oldest one of the process that has the most. Returns false if each has one:
-        /// the next client gets an error then, and does not wait at the socket.
-        private func makeRoom() -> Bool {
-            if connections.count < Self.maximumConnections { return true }
-            let ofProcesses = Dictionary(grouping: connections, by: \.process).values
-            guard let most = ofProcesses.max(by: { $0.count < $1.count }), most.count > 1 else {
-                return false
-            }
-            most[0].end()
-            return true
         }
 
         private func advance(_ connection: BusConnection) {

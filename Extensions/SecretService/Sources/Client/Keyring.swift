@@ -16,7 +16,7 @@
 
     /// Tells one keyring from another: an item that has been added to it.
     struct KeyringIdentity: Codable, Sendable {
-        fileprivate static let schema = ["xdg:schema": "lockbox.keyring"]
+        static let schema = ["xdg:schema": "lockbox.keyring"]
 
         let id: String
         /// The name of the keyring's process, for people.

@@ -130,7 +130,8 @@
 
         /// Returns nil if there is none, or only Lockbox's own.
         private static func keyring(_ access: KeyringAccess) throws -> KeyringIdentity? {
-            if try UserKeyring.look(access.address).isLockbox || !Keyring.isThere(access) { return nil }
+            // D-Bus may start it at the first question.
+            if try !Keyring.isThere(access) || UserKeyring.look(access.address).isLockbox { return nil }
             return try Keyring.with(access) { try $0.identity() }
         }
 

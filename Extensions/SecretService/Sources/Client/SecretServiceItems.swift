@@ -37,7 +37,9 @@
             self.access = access
             let items = try Keyring.with(access) { try $0.items(with: [:]) }
             var (paths, numbers): ([ItemKey: String], [String: Int]) = ([:], [:])
-            for item in items.sorted(by: { ($0.created, $0.path) < ($1.created, $1.path) }) {
+            // The mark of that keyring stays there.
+            let copied = items.filter { $0.attributes["xdg:schema"] != KeyringIdentity.schema["xdg:schema"] }
+            for item in copied.sorted(by: { ($0.created, $0.path) < ($1.created, $1.path) }) {
                 let texts = AttributeNames.withSchema(item.attributes).sorted { $0.key < $1.key }.flatMap {
                     [$0.key, $0.value]
                 }

@@ -15,8 +15,8 @@
             let code = open_bus(&bus, address)
             guard code >= 0, let bus else {
                 let reason = String(cString: strerror(-code))
-                // There is no address, no socket, or no listener.
-                let isMissing = [ENOENT, ECONNREFUSED].contains(-code)
+                // There is no address, no socket, or no listener, or it is another user's.
+                let isMissing = [ENOENT, ECONNREFUSED, EACCES, EPERM].contains(-code)
                 throw isMissing ? BusError.noBus(reason) : .busFailed(reason)
             }
             (raw, self.limit) = (bus, limit)
