@@ -163,7 +163,7 @@ private struct TypedCommand {
         type = type.configuration.defaultSubcommand ?? type
     }
 
-    /// That the command has no such option, or nil. The parser says it only if nothing else is wrong.
+    /// The message that the command has no such option, or nil. The parser says it only if nothing else is wrong.
     var unknownOption: String? {
         let known = options
         for word in own where word.hasPrefix("-") {
@@ -196,7 +196,7 @@ private struct TypedCommand {
         return similar.map { " Did you mean '--\($0)'?" } ?? ""
     }
 
-    /// Which argument is one too many, or nil. A number of few digits and a file's name are no secrets.
+    /// The argument that is one too many, or nil. A number of few digits and a file's name are no secrets.
     func extraArgument(_ message: String) -> String? {
         guard let index = words.lastIndex(where: { message == "Unexpected argument '\($0)'" }) else {
             return nil

@@ -1,8 +1,5 @@
 // sd-bus, and calls on sockets that Swift's modules of the C library do not have.
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -54,17 +51,19 @@ static inline int is_listened_at(const char *path) {
 
 // Returns the next connection with the user and the process of its other end, as the kernel knows them, or -errno.
 static inline int accept_peer(int listener, uid_t *user, pid_t *process) {
-    int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    // Neither accept4 nor struct ucred: with _GNU_SOURCE, types would differ from those of Swift's module of the C library.
+    int peer = accept(listener, NULL, NULL);
     if (peer < 0) return -errno;
-    struct ucred credentials;
+    struct { pid_t process; uid_t user; gid_t group; } credentials;
     socklen_t size = sizeof credentials;
-    if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    if (fcntl(peer, F_SETFD, FD_CLOEXEC) != 0 || fcntl(peer, F_SETFL, O_NONBLOCK) != 0
+        || getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
         int error = errno;
         close(peer);
         return -error;
     }
-    *user = credentials.uid;
-    *process = credentials.pid;
+    *user = credentials.user;
+    *process = credentials.process;
     return peer;
 }
 

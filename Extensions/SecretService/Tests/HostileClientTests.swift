@@ -165,20 +165,53 @@
 
         private static let python = "/usr/bin/python3"
 
-        /// Says Hello on many connections, and keeps them.
+        /// Says Hello on many connections of each of some processes, and keeps them. The service answers as many as it takes.
         private static let crowd = #"""
-            import socket, sys
-            connections = [socket.socket(socket.AF_UNIX) for _ in range(100)]
-            for connection in connections[:60]:
-                connection.connect(sys.argv[1])
-                connection.sendall(bytes.fromhex(sys.argv[2]))
-                connection.recv(1)
-            for connection in connections[60:]:
-                connection.connect(sys.argv[1])
-                connection.sendall(bytes.fromhex(sys.argv[2]))
-            print("all", flush=True)
+            import os, socket, sys
+            path, hello, count, processes = sys.argv[1], bytes.fromhex(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+            for number in range(processes - 1):
+                if os.fork() == 0: break
+            connections = [socket.socket(socket.AF_UNIX) for _ in range(count)]
+            for number, connection in enumerate(connections):
+                connection.connect(path)
+                connection.sendall(hello)
+                if number < 60: connection.recv(1)
+            os.write(1, b"!")
             sys.stdin.read()
             """#
+
+        /// Runs `body` while a crowd is there.
+        ///
+        /// - Parameter client: Writes their first message.
+        private func beside(
+            _ processes: Int,
+            connections: Int,
+            as client: Client,
+            _ body: () throws -> Void
+        ) throws {
+            let hello =
+                Array("\0AUTH EXTERNAL 30\r\nBEGIN\r\n".utf8)
+                + client.message("/org/freedesktop/DBus", Self.bus, "Hello")
+            let (process, input, output) = (Process(), Pipe(), Pipe())
+            process.executableURL = URL(filePath: Self.python)
+            process.arguments = [
+                "-c", Self.crowd, service.socket.path, hello.hexadecimal, "\(connections)", "\(processes)",
+            ]
+            (process.standardInput, process.standardOutput) = (input, output)
+            try process.run()
+            defer {
+                try? input.fileHandleForWriting.close()
+                process.waitUntilExit()
+            }
+            for _ in 0..<processes {
+                #expect(try output.fileHandleForReading.read(upToCount: 1) == Data("!".utf8))
+            }
+            try body()
+        }
+
+        private func readsAlias(_ client: Client) -> Bool {
+            client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 2
+        }
 
         @Test(
             "A process with more connections than there may be loses its own, and no other's",
@@ -187,21 +220,25 @@
         func crowd() throws {
             let client = try service.client()
             #expect(client.hello())
-            let hello =
-                Array("\0AUTH EXTERNAL 30\r\nBEGIN\r\n".utf8)
-                + client.message("/org/freedesktop/DBus", Self.bus, "Hello")
-            let (process, input, output) = (Process(), Pipe(), Pipe())
-            process.executableURL = URL(filePath: Self.python)
-            process.arguments = ["-c", Self.crowd, service.socket.path, hello.hexadecimal]
-            (process.standardInput, process.standardOutput) = (input, output)
-            try process.run()
-            defer {
-                try? input.fileHandleForWriting.close()
-                process.waitUntilExit()
+            try beside(1, connections: 100, as: client) { () throws in
+                #expect(try works())
+                #expect(readsAlias(client))
             }
-            #expect(try output.fileHandleForReading.read(upToCount: 4) == Data("all\n".utf8))
-            #expect(try works())
-            #expect(client.call(Self.root, Self.service, "ReadAlias", "s", Client.text("default"))?.type == 2)
+        }
+
+        @Test(
+            "Where no process has more than two connections, none loses one",
+            .enabled(if: FileManager.default.isExecutableFile(atPath: python))
+        )
+        func manyClients() throws {
+            let clients = try (0..<2).map { _ in try service.client() }
+            #expect(clients.allSatisfy { $0.hello() })
+            try beside(62, connections: 1, as: clients[0]) { () throws in
+                // It waits.
+                let late = try service.client()
+                #expect(clients.reversed().allSatisfy(readsAlias))
+                withExtendedLifetime(late) {}
+            }
         }
 
         /// A text, and a variant with an empty text.

@@ -42,13 +42,13 @@ import LockboxPlatform
         func write() throws(LockboxError) -> TemporaryFiles {
             try TemporaryFiles(changes, folders.folderForWriting(.temporary), progress)
         }
-        do { return try write() } catch {
-            guard error.isOfRemovedFolder else { throw error.ofWriting }
-            do {
+        do throws(LockboxError) {
+            do { return try write() } catch {
+                guard error.isOfRemovedFolder else { throw error }
                 try folders.reopen()
                 return try write()
-            } catch { throw error.ofWriting }
-        }
+            }
+        } catch { throw error.ofWriting }
     }
 
     /// Removes absent records without taking a lock, so that no folder has to be created for the lock file.
@@ -95,6 +95,10 @@ import LockboxPlatform
 
     /// Acquires the lock of the folder that is at the path afterwards: the store may be moved during the wait.
     func acquireLock(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
+        do { return try lockInPlace(id) } catch { throw error.ofWriting }
+    }
+
+    private func lockInPlace(_ id: StoreFolders.FolderID) throws(LockboxError) -> FolderLocks.Held {
         var wasRemoved = false
         while true {
             do {
@@ -105,12 +109,11 @@ import LockboxPlatform
                     return (id, folder, lock)
                 }
                 lock.release()
-                try folders.reopen()
             } catch {
-                guard error.isOfRemovedFolder, !wasRemoved else { throw error.ofWriting }
+                guard error.isOfRemovedFolder, !wasRemoved else { throw error }
                 wasRemoved = true
-                do { try folders.reopen() } catch { throw error.ofWriting }
             }
+            try folders.reopen()
         }
     }
 
@@ -178,7 +181,6 @@ import LockboxPlatform
             again = try writeFiles([change])
         }
     }
-
 }
 
 extension RecordChange {

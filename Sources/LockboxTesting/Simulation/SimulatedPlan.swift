@@ -93,6 +93,11 @@ struct SimulatedPlan: Sendable {
         case .removeSlot, .unlock:
             guard !knowledge.slots.isEmpty else { return .read(key) }
             let slot = random.below(knowledge.slots.count)
+            // A process that has unlocked with a service's slot only cannot tell a store without slots from a forged one.
+            if case .key(_, opensAllClasses: false) = knowledge.slots[slot], kind == .unlock, removesLastSlot
+            {
+                return .read(key)
+            }
             return kind == .unlock ? .unlock(slot) : .removeSlot(slot, isLastAllowed: removesLastSlot)
         case .rotate: return .rotate
         }

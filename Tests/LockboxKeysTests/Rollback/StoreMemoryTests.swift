@@ -144,7 +144,7 @@ import Testing
         #expect(Set(memory.entries.map(\.numbers.generation)) == [8])
     }
 
-    /// What it writes when it goes on is what it has read, so the others leave the file as it is.
+    /// It writes what it has read when it goes on, so the others leave the file as it is.
     @Test func aProgramThatWasStoppedWithTheLockStopsNoOther() throws {
         let memory = StoreMemory(store.memory.path, of: nil)
         let remembered = { memory.entries.map(\.numbers.generation) }

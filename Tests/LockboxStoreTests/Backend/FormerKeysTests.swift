@@ -232,58 +232,57 @@ import Testing
     /// The disk is full for a moment. What was not resealed then could never be read again.
     @Test func ownRecordsThatCannotBeWrittenKeepTheFormerKeys() throws {
         let own = try addOwnRecord(to: store.backend().setUp(items: ["k": .whenUnlocked]))
-        var (number, isHit) = (0, true)
-        while isHit {
-            number += 1
-            let (store, renames) = (try TestStore(copying: store), Protected<Int?>(nil))
-            let owner = store.backend(
-                SystemCalls { [number] call in
-                    guard call == .rename else { return nil }
-                    return renames.withLock { renames in
-                        renames? += 1
-                        // An attempt that is made again fails too.
-                        return renames == number || renames == number + 1 ? .failure(ENOSPC) : nil
-                    }
-                }
-            )
-            try owner.unlock(.value("1234"))
-            renames.withLock { $0 = 0 }
-            _ = try? owner.rotateKeys()
-            isHit = renames.withLock { $0 } ?? 0 >= number
-            let next = try open("1234", of: store)
-            #expect(try next.rotateKeys().isComplete, "call \(number)")
-            #expect(try next.value(for: own.key, now: nil)?.data == own.value.data, "call \(number)")
+        // An attempt that is made again fails too.
+        let count = try rotate(whileFailing: [.rename], with: ENOSPC, inARow: 2) { (next, call) throws in
+            #expect(try next.value(for: own.key, now: nil)?.data == own.value.data, "call \(call)")
         }
-        #expect(number > 5)
+        #expect(count > 5)
     }
 
     /// The system lacks memory for a moment, which says nothing of an item or a folder.
     @Test func aLackOfMemoryExcludesNothing() throws {
         try store.backend().setUp(items: ["a": .always, "k": .whenUnlocked])
+        let count = try rotate(whileFailing: [.open, .readdir], with: ENOMEM) { (next, call) throws in
+            for key in ["a", "k"] {
+                #expect(try next.lockbox().unarchiveObject(forKey: key) == "old", "\(key), call \(call)")
+            }
+        }
+        #expect(count > 20)
+    }
+
+    /// Rotates the keys of a copy of the store while a call fails, one after the other of them. The next rotation is complete.
+    ///
+    /// - Parameters:
+    ///   - check: Called with a backend that has made it, and the call's number.
+    /// - Returns: The number of the calls.
+    private func rotate(
+        whileFailing calls: Set<SystemCalls.Call>,
+        with code: CInt,
+        inARow count: Int = 1,
+        _ check: (SealedBackend, Int) throws -> Void
+    ) throws -> Int {
         var (number, isHit) = (0, true)
         while isHit {
             number += 1
-            let (store, opens) = (try TestStore(copying: store), Protected<Int?>(nil))
+            let (store, made) = (try TestStore(copying: store), Protected<Int?>(nil))
             let owner = store.backend(
                 SystemCalls { [number] call in
-                    guard call == .open || call == .readdir else { return nil }
-                    return opens.withLock { opens in
-                        opens? += 1
-                        return opens == number ? .failure(ENOMEM) : nil
+                    guard calls.contains(call) else { return nil }
+                    return made.withLock { made in
+                        made? += 1
+                        return made.map((number..<number + count).contains) == true ? .failure(code) : nil
                     }
                 }
             )
             try owner.unlock(.value("1234"))
-            opens.withLock { $0 = 0 }
+            made.withLock { $0 = 0 }
             _ = try? owner.rotateKeys()
-            isHit = opens.withLock { $0 } ?? 0 >= number
+            isHit = made.withLock { $0 } ?? 0 >= number
             let next = try open("1234", of: store)
             #expect(try next.rotateKeys().isComplete, "call \(number)")
-            for key in ["a", "k"] {
-                #expect(try next.lockbox().unarchiveObject(forKey: key) == "old", "\(key), call \(number)")
-            }
+            try check(next, number)
         }
-        #expect(number > 20)
+        return number
     }
 
     // MARK: Accepting

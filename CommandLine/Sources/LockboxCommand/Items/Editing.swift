@@ -143,7 +143,7 @@ private struct MemoryFile {
         return try Input.all(ofFile: path)
     }
 
-    /// Against what the user's vimrc says.
+    /// The settings that come after those of the user's vimrc.
     private static let settings = "set noswapfile nobackup nowritebackup patchmode= noundofile viminfo="
 
     /// Whether the program is vim or neovim, to which vi and editor may be links.

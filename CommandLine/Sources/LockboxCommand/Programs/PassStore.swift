@@ -72,7 +72,7 @@ private struct PassStore {
         }
     }
 
-    /// What git, pass's extensions, Syncthing, Emacs and macOS put beside passwords.
+    /// Whether git, an extension of pass, Syncthing, Emacs or macOS has put it beside passwords.
     private static func isOfOthers(_ name: String) -> Bool {
         [".git", ".extensions", ".stversions", ".gpg"].contains(name) || name.hasPrefix(".#")
             || name.hasPrefix("._")

@@ -281,7 +281,7 @@
         fileprivate var meansNone: Bool {
             // Also one that does not start, as a desktop's on a server.
             [Self.noKeyring(""), Self.noService(""), Self.noName("")].map(\.name).contains(name)
-                || name.contains(".Error.Spawn.")
+                || name.hasPrefix("org.freedesktop.DBus.Error.Spawn.")
         }
     }
 

@@ -52,7 +52,7 @@
             return access.identity == nil ? files : SecretServiceBackend(access)
         }
 
-        /// What is remembered.
+        /// The choice that is remembered.
         private struct Choice: Codable {
             /// The one that was chosen, or nil for files.
             let keyring: KeyringIdentity?
@@ -60,7 +60,7 @@
 
         /// Moves an app's items to the other place, and remembers that one. No program may use them meanwhile.
         ///
-        /// `keyring` is the one that is there now: also instead of another, whose items stay in that.
+        /// `keyring` takes the one that is there now, also in place of another one, whose items stay there.
         ///
         /// - Parameters:
         ///   - keyPrefix: The app's prefix.

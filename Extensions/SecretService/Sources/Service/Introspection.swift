@@ -38,7 +38,7 @@
             property("Modified", "t"),
         ]
 
-        /// Of every object.
+        /// The interface of every object.
         private static let common = describe(
             SecretObjects.properties,
             [
